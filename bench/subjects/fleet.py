@@ -16,7 +16,7 @@ from tests.support.fleet_processes import Workers, connected, fleet_processes
 from tests.support.fleets import BEHAVIOUR, a_fleet, behave, run_on, with_all_there
 from tests.support.making import a_study
 from tests.support.places import ROOT
-from tests.support.scripted import ScriptedMachine, sources
+from tests.support.scripted import ScriptedMachine, scripted_resources
 
 from bench.row import Row, seconds
 from ktrial.experiment.session import run
@@ -61,7 +61,9 @@ def _beside_threads(fleet: Fleet, place: Path) -> Row:
     study = _study("long", LONG)
     with _store(place, "here") as store:
         machine = ScriptedMachine(seconds=TRIAL_SECONDS)
-        here = seconds(lambda: run(study, store=store, machine=machine, sources=sources(), jobs=WORKERS))
+        here = seconds(
+            lambda: run(study, store=store, machine=machine, resources=scripted_resources(), jobs=WORKERS)
+        )
     with _store(place, "fleet") as store:
         there = seconds(lambda: run_on(fleet, study, store))
     what = f"{LONG} trials of {TRIAL_SECONDS:g} s on {WORKERS} workers"

@@ -8,7 +8,7 @@ import pytest
 from tests.support.browser import Page, a_page, needs_a_browser
 from tests.support.making import a_study
 from tests.support.report_records import FIVE, a_hostile_record, a_record
-from tests.support.scripted import sources
+from tests.support.scripted import scripted_resources
 from tests.support.stored_results import a_store
 from tests.unit.serve.test_serve import Held, Site
 
@@ -52,7 +52,9 @@ def test_a_study_is_seen_while_it_runs_until_it_ends(site: Site, server: Server,
     name = 'runs <b onclick="x">now</b>'
     study = a_study(name=name, perturbations=2, workloads=("fork",))
     with open_store(site.store) as store, ThreadPoolExecutor(1) as pool:
-        ended = pool.submit(run, study, store=store, machine=held.machine, jobs=1, sources=sources())
+        ended = pool.submit(
+            run, study, store=store, machine=held.machine, jobs=1, resources=scripted_resources()
+        )
         try:
             page.wait_for(f"{LIVE}.querySelector('progress')?.value === 2")
             said = page.value(f"{LIVE}.innerText")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.support.command_line import CommandLine, Said
 from tests.support.fake_builds import has_what_builds_need
-from tests.support.scripted import ScriptedMachine, a_kernel, sources
+from tests.support.scripted import ScriptedMachine, a_kernel, scripted_resources
 
 from ktrial.experiment.observer import Observer
 from ktrial.experiment.resources import Builder
@@ -108,7 +108,7 @@ class Here:
 
         def runs(store: Store, observer: Observer, _jobs: int | None) -> Runs:
             # One after another: the settings are the machine's.
-            return Runs(store, observer, 1, machine, sources())
+            return Runs(store, observer, 1, machine, scripted_resources())
 
         self._patch.setattr("ktrial.cli.options.kernel_measurement.runs", runs)
 

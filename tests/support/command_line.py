@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.fake_builds import FakeBuilder, has_what_builds_need, requested
-from tests.support.scripted import Answer, ScriptedMachine, a_kernel, sources
+from tests.support.scripted import Answer, ScriptedMachine, a_kernel, scripted_resources
 
 from ktrial.cli.main import main
 from ktrial.errors import KtrialError
@@ -102,8 +102,8 @@ class CommandLine:
 
     def machine(self, machine: ScriptedMachine, builds: FakeBuilder | None = None) -> None:
         """From now on trials run on this machine, and kernels are built by `builds`."""
-        own = sources(builder=builds.builder) if builds else sources()
-        run = partial(session.run, machine=machine, sources=own)
+        own = scripted_resources(builder=builds.builder) if builds else scripted_resources()
+        run = partial(session.run, machine=machine, resources=own)
         self._patch.setattr("ktrial.cli.running.study.run", run)
 
     def __call__(self, *arguments: object) -> Said:
@@ -142,7 +142,7 @@ class Here:
         machine = ScriptedMachine(answer or numbers)
 
         def runs(store: Store, observer: Observer, jobs: int | None) -> Runs:
-            return Runs(store, observer, jobs, machine, sources(missing=missing))
+            return Runs(store, observer, jobs, machine, scripted_resources(missing=missing))
 
         self._patch.setattr("ktrial.cli.options.kernel_measurement.runs", runs)
         return machine

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tests.support.fake_builds import FakeBuilder, git
-from tests.support.scripted import ScriptedMachine, a_kernel, sources
+from tests.support.scripted import ScriptedMachine, a_kernel, scripted_resources
 
 from ktrial.experiment.resources import Builder
 from ktrial.experiment.single_kernel import Runs
@@ -66,7 +66,7 @@ def answer(boot: Boot, _run: Run) -> StepResult:
 
 
 def runs(store: Store, builder: CommitBuilder) -> Runs:
-    return Runs(store, machine=ScriptedMachine(answer), sources=sources(builder=builder.builder))
+    return Runs(store, machine=ScriptedMachine(answer), resources=scripted_resources(builder=builder.builder))
 
 
 # A small history of Linux: Debian's source, and commits on it of which one slows a system call.

@@ -268,11 +268,11 @@ def killed_workers(
         workers.end()
 
 
-def with_images(directory: Path, size: int, sources: Callable[[], Resources]) -> Resources:
+def with_images(directory: Path, size: int, resources: Callable[[], Resources]) -> Resources:
     """Kernels that have an image of so many bytes, which workers have to be given."""
     from dataclasses import replace
 
-    plain = sources()
+    plain = resources()
 
     def obtain(*arguments: object) -> object:
         kernel = plain.obtain(*arguments)  # type: ignore[arg-type]

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from tests.support.fake_builds import FakeBuilder
 from tests.support.making import a_study
-from tests.support.scripted import ScriptedMachine, number_of, wait_until
-from tests.support.scripted import sources as scripted_sources
+from tests.support.scripted import ScriptedMachine, number_of, scripted_resources, wait_until
 from tests.support.tuning import TunableMachine
 
 from ktrial.experiment.observer import Observer
@@ -125,7 +124,7 @@ def with_all_there(fleet: Fleet, workers: int) -> Fleet:
 
 def run_here(study: Study, store: Store) -> StudyRecord:
     """On this system, by threads."""
-    return run(study, store=store, machine=ScriptedMachine(), sources=scripted_sources(), jobs=2)
+    return run(study, store=store, machine=ScriptedMachine(), resources=scripted_resources(), jobs=2)
 
 
 def run_on(
@@ -134,14 +133,14 @@ def run_on(
     store: Store,
     observer: Observer | None = None,
     jobs: int | None = None,
-    sources: Resources | None = None,
+    resources: Resources | None = None,
 ) -> StudyRecord:
     """On the fleet."""
     return run(
         study,
         store=store,
         machine=PortableScriptedMachine(),
-        sources=sources or scripted_sources(),
+        resources=resources or scripted_resources(),
         executors=fleet,
         observer=observer,
         jobs=jobs,

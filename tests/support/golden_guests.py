@@ -41,14 +41,14 @@ class Guests:
     """Where golden guests run, or are played again."""
 
     machine: ExactMachine
-    sources: Resources
+    resources: Resources
     directory: Path
     """For a store, and for whatever else is written."""
 
     def boot(self, kernel: str, **changes: object) -> Boot:
         """A small, quickly settled system."""
         small = {"memory_mib": 256, "settle_ns": 500_000_000}
-        return boot_of(self.sources.obtain(reference(kernel), silent), **(small | changes))
+        return boot_of(self.resources.obtain(reference(kernel), silent), **(small | changes))
 
     def performed(self, kernel: str, *steps: Step, **changes: object) -> tuple[StepResult, ...]:
         """Boot, do the steps, end."""
@@ -61,12 +61,12 @@ class Guests:
     def profile(self, kernel: str, use: WorkloadUse, *parameters: str) -> Profile:
         """Instructions by function."""
         settings = MachineSettings(kernel=kernel, boot=parameters)
-        return profile(settings, use, machine=self.machine, sources=self.sources)
+        return profile(settings, use, machine=self.machine, resources=self.resources)
 
     def study(self, study: Study) -> StudyRecord:
         """Run the study, one trial after another."""
         with open_store(self.directory / f"{study.name}.db") as store:
-            return run(study, store=store, machine=self.machine, sources=self.sources, jobs=1)
+            return run(study, store=store, machine=self.machine, resources=self.resources, jobs=1)
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ WORKLOADS = (
 
 def another_kernels_module(guests: Guests) -> GuestEnded:
     """6.1 is given a module of 6.12."""
-    other = guests.sources.modules(guests.sources.obtain(reference(NEW), silent), ["null_blk"])
+    other = guests.resources.modules(guests.resources.obtain(reference(NEW), silent), ["null_blk"])
     return guests.ended(OLD, UPTIME, modules=other)
 
 

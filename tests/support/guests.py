@@ -166,8 +166,8 @@ def _unpack(kernel: Kernel, root: Path, tree: Path) -> None:
 def _fetched(kernel: Kernel, state: Path, into: Path) -> list[Path]:
     apt = PrivateApt(state, "Debian", "amd64", NAMES)
     targets = [["apt-get", "indextargets", *more] for more in ([], ["--no-release-info"])]
-    sources = configured_sources("\n".join(run_tool(kernel.name, each).stdout for each in targets))
-    packages = apt.packages(debian_archives(kernel.name, sources), kernel.name, silent)
+    resources = configured_sources("\n".join(run_tool(kernel.name, each).stdout for each in targets))
+    packages = apt.packages(debian_archives(kernel.name, resources), kernel.name, silent)
     return apt.download(_needed(kernel, packages), into, kernel.name, silent)
 
 

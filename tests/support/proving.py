@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.support.making import a_sample, a_trial
 from tests.support.profiles import a_profile
-from tests.support.scripted import a_kernel, sources
+from tests.support.scripted import a_kernel, scripted_resources
 
 from ktrial.experiment.jobs import Job
 from ktrial.experiment.resources import Resources
@@ -84,9 +84,9 @@ class World:
         """As a ktrial that is started again has one."""
         self.machine = FakeMachine(self._answer, mode=Mode.EXACT_PLUGIN)
 
-    def sources(self) -> Resources:
+    def resources(self) -> Resources:
         """Kernels with a configuration."""
-        real = sources()
+        real = scripted_resources()
         return Resources(self._obtain, real.modules, real.workload, real.files)
 
     def run_trial(

@@ -185,7 +185,7 @@ def refused(name: str, text: str) -> StepResult:
     return StepResult(step=0, do="write", failure=Failure(errno=22, name=name, text=text))
 
 
-def sources(
+def scripted_resources(
     workloads: Mapping[str, Workload] | None = None,
     missing: dict[str, KernelError] | None = None,
     builder: Builder | None = None,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.support.fake_builds import FakeBuilder
 from tests.support.real_runs import run_shown
-from tests.support.scripted import ScriptedMachine, ends, sources
+from tests.support.scripted import ScriptedMachine, ends, scripted_resources
 
 from ktrial.experiment.resources import Builder
 from ktrial.experiment.single_kernel import Runs
@@ -93,7 +93,11 @@ def answer(boot: Boot, run: Run) -> StepResult:
 
 
 def runs(store: Store, builder: SeriesBuilder, machine: ScriptedMachine | None = None) -> Runs:
-    return Runs(store, machine=machine or ScriptedMachine(answer), sources=sources(builder=builder.builder))
+    return Runs(
+        store,
+        machine=machine or ScriptedMachine(answer),
+        resources=scripted_resources(builder=builder.builder),
+    )
 
 
 def a_series(directory: Path, *names: str) -> Path:

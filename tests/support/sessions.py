@@ -3,8 +3,7 @@
 import threading
 
 from tests.support.making import a_study
-from tests.support.scripted import ScriptedMachine
-from tests.support.scripted import sources as scripted_sources
+from tests.support.scripted import ScriptedMachine, scripted_resources
 
 from ktrial.errors import KtrialError
 from ktrial.experiment.observer import Observer
@@ -61,7 +60,7 @@ def ran(
     machine: ScriptedMachine,
     study: Study | None = None,
     *,
-    sources: Resources | None = None,
+    resources: Resources | None = None,
     observer: Observer | None = None,
     jobs: int | None = None,
     retry_failed: bool = False,
@@ -73,5 +72,5 @@ def ran(
         observer=observer,
         jobs=jobs,
         retry_failed=retry_failed,
-        sources=sources or scripted_sources(),
+        resources=resources or scripted_resources(),
     )

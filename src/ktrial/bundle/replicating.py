@@ -107,7 +107,7 @@ def replicate(
     observer: Observer | None = None,
     jobs: int | None = None,
     machine: Machine | None = None,
-    sources: Resources | None = None,
+    resources: Resources | None = None,
     cached: Callable[[str, Progress], Kernel] = kernel_registry.cached,
 ) -> Replicated:
     """Run it again, and compare. `stores`: one to read the bundle into, and one for what is measured now.
@@ -118,7 +118,7 @@ def replicate(
     first, fresh = stores
     stored = first.find(bundle.fill(first))
     before = make_record(first, stored, first.trials(stored.id))
-    plain = sources or default_resources()
+    plain = resources or default_resources()
     kernel_sources = KernelSources(bundle, plain.kernel, cached)
     files = plain.files if request.host_files else _own_programs(bundle.file, study, plain.files)
     again = replace(plain, obtain=kernel_sources.obtain, builder=kernel_sources.builder(), files=files)
@@ -128,7 +128,7 @@ def replicate(
         machine=machine,
         observer=observer,
         jobs=jobs,
-        sources=again,
+        resources=again,
         any_settings=True,
         one_sided=True,
     )

@@ -209,24 +209,24 @@ def knob_values(
     *,
     machine: Machine | None = None,
     observer: Observer | None = None,
-    sources: Resources | None = None,
+    resources: Resources | None = None,
 ) -> dict[str, str]:
     """Knob → value, for those of the catalogue that the kernel has in a guest of one CPU and 1 GiB.
 
     Raises KernelError, MachineError, GuestEnded.
     """
     machine, observer = machine or ExactMachine(), observer or Observer()
-    sources = sources or default_resources()
+    resources = resources or default_resources()
     machine.check()
-    boot = boot_of(sources.kernel(name, observer.progress_of(name)), sources)
+    boot = boot_of(resources.kernel(name, observer.progress_of(name)), resources)
     observer.preparing(boot, "reading its settings")
     with machine.start(boot) as target:
         return {read_knob.knob.name: read_knob.value for read_knob in read_knobs(target) if read_knob.knob}
 
 
-def boot_of(kernel: Kernel, sources: Resources) -> Boot:
+def boot_of(kernel: Kernel, resources: Resources) -> Boot:
     """What is booted to read a kernel's settings."""
-    modules = sources.modules(kernel, MODULES) if kernel.modules else ()
+    modules = resources.modules(kernel, MODULES) if kernel.modules else ()
     return Boot(kernel=kernel, memory_mib=MEMORY_MIB, modules=modules)
 
 

@@ -46,7 +46,7 @@ class Guests:
 
     machine: Machine | None = None
     """None: the study's own, where one is needed."""
-    sources: Resources | None = None
+    resources: Resources | None = None
     observer: Observer | None = None
     run: bool = True
     """False: nothing is booted and nothing is fetched. Profiles have to be in the store; settings that were
@@ -237,25 +237,25 @@ def _counted_trials(query: AttributionQuestion, guests: Guests) -> list[Trial]:
     """One trial of each treatment, with the one workload, counted by function."""
     query = replace(query, study=resolved(query.study))
     machine = guests.machine or machines.find(query.study.machine.kind)
-    sources, observer = guests.sources or default_resources(), guests.observer or Observer()
+    resources, observer = guests.resources or default_resources(), guests.observer or Observer()
     if isinstance(machine, CountingMachine):
         machine.count_by(CountedBy.PLUGIN)
-    preflight.check(preflight.undertaking(query.study, machine, sources, 1), observer.notice)
+    preflight.check(preflight.undertaking(query.study, machine, resources, 1), observer.notice)
     machine.check()
     unchanged = perturbation(query.study.seed, 0)
     trials = []
     for treatment in (query.before, query.after):
         progress = observer.progress_of(kernel_name(query.study, treatment))
-        job = _job(query, treatment, obtained(query.study, treatment, sources, progress), sources)
+        job = _job(query, treatment, obtained(query.study, treatment, resources, progress), resources)
         observer.preparing(job.boot, f"counting {query.workload} by function")
         planned = PlannedTrial(order=0, block=0, treatment=treatment, perturbation=unchanged)
         trials.append(run_trial(machine, planned, (job,)))
     return trials
 
 
-def _job(query: AttributionQuestion, treatment: Treatment, kernel: Kernel, sources: Resources) -> Job:
+def _job(query: AttributionQuestion, treatment: Treatment, kernel: Kernel, resources: Resources) -> Job:
     only = query.study.model_copy(update={"workloads": (query.use,)})
-    (job,) = jobs_of(only, treatment, kernel, sources)
+    (job,) = jobs_of(only, treatment, kernel, resources)
     return job
 
 
@@ -265,13 +265,13 @@ class _Boots:
     def __init__(self, query: AttributionQuestion, guests: Guests) -> None:
         self._query = replace(query, study=resolved(query.study))
         self._guests = guests
-        self._sources = guests.sources or default_resources()
+        self._sources = guests.resources or default_resources()
 
     def of(self, treatment: Treatment, trial: Trial | None) -> Boot | None:
         """What the treatment boots; None where that is not there any more, or is another kernel by now."""
         with suppress(KtrialError):  # what is gone is gone: then less can be said
             study = self._query.study
-            if self._guests.run or self._guests.sources:
+            if self._guests.run or self._guests.resources:
                 kernel = obtained(study, treatment, self._sources, silent)
             else:
                 kernel = kernel_registry.get(kernel_name(study, treatment))

@@ -69,10 +69,10 @@ def modules(disk: Disk) -> tuple[str, ...]:
     return (*_MODULES[disk.kind], disk.filesystem)
 
 
-def files(disk: Disk, kernel: Kernel, sources: Resources) -> tuple[CarriedFile, ...]:
+def files(disk: Disk, kernel: Kernel, resources: Resources) -> tuple[CarriedFile, ...]:
     """What the guest is given for it. Raises MachineToolMissing, UnknownModule."""
-    carried = sources.files("the study", (program(disk),))
-    if disk.kind is DiskKind.BRD and (paths := sources.modules(kernel, ("brd",))):
+    carried = resources.files("the study", (program(disk),))
+    if disk.kind is DiskKind.BRD and (paths := resources.modules(kernel, ("brd",))):
         carried += (CarriedFile(host=paths[-1], guest=_BRD),)
     return carried
 

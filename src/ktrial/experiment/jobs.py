@@ -99,23 +99,23 @@ class Job:
         guest_storage.check_memory_limit(results[count:])
 
 
-def obtained(study: Study, treatment: Treatment, sources: Resources, progress: Progress) -> Kernel:
+def obtained(study: Study, treatment: Treatment, resources: Resources, progress: Progress) -> Kernel:
     """The treatment's kernel, fetched, or built. Raises KernelError."""
     kernel = kernel_of(study, treatment)
     if kernel.build:
-        return sources.builder.build(kernel.build, progress)
-    return sources.obtain(kernel, progress)
+        return resources.builder.build(kernel.build, progress)
+    return resources.obtain(kernel, progress)
 
 
-def check_workloads(study: Study, sources: Resources) -> None:
+def check_workloads(study: Study, resources: Resources) -> None:
     """Raise WorkloadError for an unknown workload or a missing host file, before anything is fetched."""
     for use in study.workloads:
-        sources.workload(use).files(use)
-    sources.files("the study", study.machine.files)
-    sources.files("the scheduler", _schedulers(study))
+        resources.workload(use).files(use)
+    resources.files("the study", study.machine.files)
+    resources.files("the scheduler", _schedulers(study))
 
 
-def jobs_of(study: Study, treatment: Treatment, kernel: Kernel, sources: Resources) -> tuple[Job, ...]:
+def jobs_of(study: Study, treatment: Treatment, kernel: Kernel, resources: Resources) -> tuple[Job, ...]:
     """What a trial of the treatment does, one job a workload, in the study's order.
 
     A workload that brings files gets a system of its own to boot: then no number depends on which other
@@ -125,7 +125,7 @@ def jobs_of(study: Study, treatment: Treatment, kernel: Kernel, sources: Resourc
     """
     machine = study.machine
     settings = settings_of(study, treatment, kernel.release)
-    common = _boot(study, treatment, kernel, sources)
+    common = _boot(study, treatment, kernel, resources)
     disk_steps = guest_storage.steps(machine.disk) if machine.disk else ()
     # The machine of this system limits its programs itself; a guest's are limited inside.
     limits = None if machine.kind == _THIS_SYSTEM else machine.cgroup
@@ -136,7 +136,7 @@ def jobs_of(study: Study, treatment: Treatment, kernel: Kernel, sources: Resourc
         checks += (guest_storage.settings_check(machine.disk),)
     jobs = []
     for use in study.workloads:
-        workload, with_levels = sources.workload(use), _with_levels(study, treatment, use)
+        workload, with_levels = resources.workload(use), _with_levels(study, treatment, use)
         boot = common
         if files := workload.files(with_levels):
             boot = common.model_copy(update={"files": tuple(dict.fromkeys((*common.files, *files)))})
@@ -157,14 +157,14 @@ def jobs_of(study: Study, treatment: Treatment, kernel: Kernel, sources: Resourc
     return tuple(jobs)
 
 
-def _boot(study: Study, treatment: Treatment, kernel: Kernel, sources: Resources) -> Boot:
+def _boot(study: Study, treatment: Treatment, kernel: Kernel, resources: Resources) -> Boot:
     """The system that the treatment boots, apart from what single workloads bring."""
     machine, disk = study.machine, study.machine.disk
     module_levels = _levels(study, treatment, FactorKind.MODULE)
     modules = [*machine.modules, *(str(level) for _, level in module_levels if level != AS_IT_IS)]
     files = [
-        *(sources.files("the study", machine.files) if machine.files else ()),
-        *sources.files("the scheduler", _schedulers(study)),
+        *(resources.files("the study", machine.files) if machine.files else ()),
+        *resources.files("the scheduler", _schedulers(study)),
     ]
     memory_levels = (level for _, level in _levels(study, treatment, FactorKind.MEMORY))
     memory_level = next(memory_levels, machine.memory_mib)
@@ -172,7 +172,7 @@ def _boot(study: Study, treatment: Treatment, kernel: Kernel, sources: Resources
     parameters, disk_memory = list(machine.boot), 0
     if disk:
         modules += guest_storage.modules(disk)
-        files += guest_storage.files(disk, kernel, sources)
+        files += guest_storage.files(disk, kernel, resources)
         parameters += guest_storage.boot_parameters(disk, memory)
         disk_memory = guest_storage.memory_mib(disk)
     boot_levels = _levels(study, treatment, FactorKind.BOOT)
@@ -184,7 +184,7 @@ def _boot(study: Study, treatment: Treatment, kernel: Kernel, sources: Resources
         memory_mib=memory + disk_memory,
         cpus=int(cpus),
         topology=machine.topology,
-        modules=sources.modules(kernel, modules) if modules else (),
+        modules=resources.modules(kernel, modules) if modules else (),
         files=tuple(dict.fromkeys(files)),
         settle_ns=machine.settle_ns,
         limit_instructions=machine.limit_instructions,

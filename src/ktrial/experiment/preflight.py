@@ -87,11 +87,11 @@ class Undertaking:
     """What the command itself runs, beside all that."""
     confined: bool = False
     """Whether a source that a stranger has sent is built: without a sandbox nothing of it is."""
-    sources: Resources = field(default_factory=default_resources)
+    resources: Resources = field(default_factory=default_resources)
 
 
 def undertaking(
-    study: Study, machine: Machine, sources: Resources, jobs: int | None, *, kernels: bool = True
+    study: Study, machine: Machine, resources: Resources, jobs: int | None, *, kernels: bool = True
 ) -> Undertaking:
     """What running a study takes, whose references are resolved. `kernels`: whether any has to be had."""
     named = (kernel for name, kernel in study.references.kernels.items() if name not in study.builds)
@@ -103,7 +103,7 @@ def undertaking(
         uses=study.workloads,
         memory_mib=_largest_memory(study),
         jobs=jobs,
-        sources=sources,
+        resources=resources,
     )
 
 
@@ -111,7 +111,7 @@ def check_study(
     study: Study,
     store: Store,
     machine: Machine,
-    sources: Resources,
+    resources: Resources,
     jobs: int | None,
     replaced: frozenset[Outcome],
     tell: Callable[[str], None],
@@ -122,7 +122,7 @@ def check_study(
     stored = store.newest(digest=digest(study))
     finished = store.finished_keys(stored.id, apart_from=replaced) if stored else frozenset()
     missing = any(planned.key not in finished for planned in plan(study).trials)
-    check(undertaking(study, machine, sources, jobs, kernels=missing), tell)
+    check(undertaking(study, machine, resources, jobs, kernels=missing), tell)
 
 
 class Shortage(NamedTuple):
@@ -200,9 +200,9 @@ def _of_kernels(undertaking: Undertaking) -> _Kernels:
     built = []
     for build in undertaking.builds:
         with suppress(KernelError):  # what is wrong with it is an outcome of its trials, or is told later
-            tools = undertaking.sources.builder.tools(build)
+            tools = undertaking.resources.builder.tools(build)
             if tools and (
-                undertaking.anew or not (missing_of(tools) and undertaking.sources.builder.cached(build))
+                undertaking.anew or not (missing_of(tools) and undertaking.resources.builder.cached(build))
             ):
                 built.append(build)
                 needed += tools
@@ -213,7 +213,7 @@ def _of_kernels(undertaking: Undertaking) -> _Kernels:
 
 def _bringing(undertaking: Undertaking, kernel: KernelRef) -> tuple[Tool, ...]:
     with suppress(KernelError):
-        return undertaking.sources.kernel_tools(kernel)
+        return undertaking.resources.kernel_tools(kernel)
     return ()
 
 
@@ -227,7 +227,7 @@ def _of_trials(undertaking: Undertaking) -> Iterator[Tool]:
     if undertaking.settings.disk:
         yield disk_tool(undertaking.settings.disk)
     for use in undertaking.uses:
-        workload = undertaking.sources.workload(use)
+        workload = undertaking.resources.workload(use)
         if isinstance(workload, NeedsTools):
             yield from workload.needed_tools
     tracers = monitors.installed_tracers() if undertaking.settings.monitors else {}
@@ -254,7 +254,7 @@ def _room(undertaking: Undertaking, built: list[Build]) -> list[Shortage]:
     if free >= usual:
         return []
     advice = "free some (ktrial kernel list, ktrial kernel remove NAME), or set KTRIAL_CACHE elsewhere"
-    if free < least and (undertaking.anew or not all(map(undertaking.sources.builder.cached, built))):
+    if free < least and (undertaking.anew or not all(map(undertaking.resources.builder.cached, built))):
         text = f"{place} has {shown(free)} free, and a build needs {shown(least)} at least"
         return [Shortage(text, advice, certain=True)]
     text = f"{place} has {shown(free)} free, and the kernels usually take {shown(usual)}"

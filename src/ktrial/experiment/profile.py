@@ -48,7 +48,7 @@ def profile(
     *,
     machine: ExactMachine | ParallelMachine | None = None,
     observer: Observer | None = None,
-    sources: Resources | None = None,
+    resources: Resources | None = None,
     caches: CacheShapes | None = None,
 ) -> Profile:
     """Profile the kernel of `settings`, on a machine as they say, in the workload.
@@ -60,13 +60,13 @@ def profile(
     if machine is None:
         machine = ParallelMachine() if settings.kind == ParallelMachine.name else ExactMachine()
     observer = observer or Observer()
-    sources = sources or default_resources()
+    resources = resources or default_resources()
     study = resolved(Study(name="profile", machine=settings, factors=(), workloads=(use,)))
-    preflight.check(preflight.undertaking(study, machine, sources, 1), observer.notice)
+    preflight.check(preflight.undertaking(study, machine, resources, 1), observer.notice)
     machine.check()
     only = Treatment(levels={})
-    kernel = obtained(study, only, sources, observer.progress_of(settings.kernel))
-    (job,) = jobs_of(study, only, kernel, sources)
+    kernel = obtained(study, only, resources, observer.progress_of(settings.kernel))
+    (job,) = jobs_of(study, only, kernel, resources)
     observer.preparing(job.boot, f"counting {job.label} by function")
     try:
         return profile_job(machine, job, caches)

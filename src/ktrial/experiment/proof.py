@@ -78,7 +78,7 @@ class Proving:
     """Try each candidate alone, also where a group of them moves nothing."""
     jobs: int | None = None
     machine: Machine | None = None
-    sources: Resources = field(default_factory=default_resources)
+    resources: Resources = field(default_factory=default_resources)
     observer: Observer = field(default_factory=Observer)
     tell: Callable[[Cost, Sequence[Candidate], bool], None] = lambda _cost, _candidates, _in_groups: None
     """Told what is going to be run, before it is, and whether in groups."""
@@ -157,7 +157,7 @@ class Runs:
         proving = self.proving
         study = proof_study(self.question, perturbations or proving.perturbations, rows)
         number = proving.store.study(resolved(study))
-        take_over(study, proving.store, self.machine, proving.sources)
+        take_over(study, proving.store, self.machine, proving.resources)
         stored = len(proving.store.finished_keys(number, apart_from=TRIED_AGAIN))
         begun = _cpu_seconds()
         record = run(
@@ -166,7 +166,7 @@ class Runs:
             machine=self.machine,
             observer=proving.observer,
             jobs=proving.jobs,
-            sources=proving.sources,
+            resources=proving.resources,
             any_settings=True,
         )
         self.ran += (ran := record.planned - stored)
@@ -306,7 +306,7 @@ class Screening:
         for side in (ProofSide.TO, ProofSide.FROM):
             on_side = [candidate for candidate in left if candidate.value_on(side) is not None]
             answers = _refusals(
-                self.runs.question, side, on_side, self.runs.machine, self.runs.proving.sources
+                self.runs.question, side, on_side, self.runs.machine, self.runs.proving.resources
             )
             for candidate in on_side:
                 if candidate.name in answers:
@@ -387,7 +387,7 @@ class _Proving:
             # The clock's: on a busy machine the quickest trial is nearest to what it computed.
             self._runs.seconds_a_trial = min(trial.seconds for trial in base.record.trials)
         before, after = (base.treatment(Reverting(side)).label for side in (ProofSide.FROM, ProofSide.TO))
-        guests = Guests(self._runs.machine, self._proving.sources, self._proving.observer)
+        guests = Guests(self._runs.machine, self._proving.resources, self._proving.observer)
         workload = self._question.workload
         why = explain_record(self._proving.store, base.record, workload, before, after, guests)
         proof, chosen = self._planned(base, why)
@@ -414,7 +414,7 @@ class _Proving:
         """The proof without its trials, and what is tried."""
         study = resolved(self._question.study)
         both = (self._question.before, self._question.after)
-        booted = [obtained(study, treatment, self._proving.sources, silent) for treatment in both]
+        booted = [obtained(study, treatment, self._proving.resources, silent) for treatment in both]
         offered = candidates(study, *both, why, [module_names(kernel) for kernel in booted])
         chosen, left_out = self._chosen(offered)
         in_groups = self._in_groups(chosen)
@@ -782,7 +782,7 @@ def _refusals(
     side: ProofSide,
     candidates: Sequence[Candidate],
     machine: Machine,
-    sources: Resources,
+    resources: Resources,
 ) -> dict[str, str]:
     """Candidate's name → what the kernel of this side answers, of those that it does not take.
 
@@ -799,7 +799,7 @@ def _refusals(
     study = resolved(proof_study(question, 1, [row]))
     treatment = treatment_of(question, study, row)
     try:
-        (job,) = jobs_of(study, treatment, obtained(study, treatment, sources, silent), sources)
+        (job,) = jobs_of(study, treatment, obtained(study, treatment, resources, silent), resources)
         settings = job.settings[-len(written) :]
         before = (*job.before, *job.preparation, *(setting.step for setting in job.settings[: -len(written)]))
         with machine.start(job.boot) as target:

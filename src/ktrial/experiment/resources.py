@@ -230,35 +230,35 @@ class RunsAlready(Protocol):
         ...
 
 
-def sources_for(machine: Machine, sources: Resources) -> Resources:
+def sources_for(machine: Machine, resources: Resources) -> Resources:
     """The sources, with the machine's own kernel for every name where it boots none.
 
     Another machine may be booted: there only `running` is its own.
     """
     if not isinstance(machine, RunsAlready):
-        return sources
+        return resources
     if not isinstance(machine, RemoteMachine):
         kernel = machine.kernel()
-        return sources.with_kernels(lambda _name, _progress: kernel)
+        return resources.with_kernels(lambda _name, _progress: kernel)
 
     running_kernel = cache(
         machine.kernel
     )  # asked when it is needed: until the machine is leased nobody connects to it
 
     def obtain(kernel: KernelRef, progress: Progress) -> Kernel:
-        return running_kernel() if kernel.name in {"", RUNNING_KERNEL} else sources.obtain(kernel, progress)
+        return running_kernel() if kernel.name in {"", RUNNING_KERNEL} else resources.obtain(kernel, progress)
 
     def tools(kernel: KernelRef) -> tuple[Tool, ...]:
-        return () if kernel.name in {"", RUNNING_KERNEL} else sources.kernel_tools(kernel)
+        return () if kernel.name in {"", RUNNING_KERNEL} else resources.kernel_tools(kernel)
 
-    return replace(sources, obtain=obtain, workload=_elsewhere(sources), kernel_tools=tools)
+    return replace(resources, obtain=obtain, workload=_elsewhere(resources), kernel_tools=tools)
 
 
-def _elsewhere(sources: Resources) -> Callable[[WorkloadUse], Workload]:
+def _elsewhere(resources: Resources) -> Callable[[WorkloadUse], Workload]:
     """Workloads whose programs are on another machine already, or are ktrial's own."""
 
     def workload(use: WorkloadUse) -> Workload:
-        return RemoteCommand() if use.command else only_built_in(use, sources.workload(use))
+        return RemoteCommand() if use.command else only_built_in(use, resources.workload(use))
 
     return workload
 

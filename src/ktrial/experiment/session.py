@@ -69,7 +69,7 @@ def run(
     observer: Observer | None = None,
     jobs: int | None = None,
     retry_failed: bool = False,
-    sources: Resources | None = None,
+    resources: Resources | None = None,
     until: int | None = None,
     executors: Executors | None = None,
     any_settings: bool = False,
@@ -94,9 +94,9 @@ def run(
     study = resolved(study)
     is_own, machine = machine is None, machine or _machine(study)
     observer = observer or Observer()
-    sources = sources_for(machine, sources or default_resources())
+    resources = sources_for(machine, resources or default_resources())
     session = (_TimedSession if study.timing else _Session)(
-        study, store, machine, observer, sources, retry_failed
+        study, store, machine, observer, resources, retry_failed
     )
     session.until, session.jobs, session.any_settings = until, jobs, any_settings
     session.kernels.one_sided = one_sided
@@ -106,12 +106,12 @@ def run(
         try:
             interruption.check()
             preflight.check_study(
-                session.study, store, machine, sources, jobs, session.replaced, observer.notice
+                session.study, store, machine, resources, jobs, session.replaced, observer.notice
             )
             places = (store, *session.executors.where_leased(machine, observer.notice))
             session.lease = machine_lease.leased(machine, places, study.name, observer.notice)
             machine_lease.when_free(machine.check, observer.notice)
-            check_workloads(study, session.sources)
+            check_workloads(study, session.resources)
             preflight.check_host(study, machine)
             monitoring.check(study)
             session.run()
@@ -140,7 +140,7 @@ class StudyKernels:
 
     study: Study
     plan: Plan
-    sources: Resources
+    resources: Resources
     observer: Observer
     built: Callable[[Mapping[str, Build], Builder, Listener], Generator[KernelOutcome]] = built_here
     """What has kernels built."""
@@ -166,13 +166,13 @@ class StudyKernels:
             (name for name in references if name not in kernels), key=lambda name: name != baseline
         )
         builds = {name: build for name in names if (build := references[name].build)}
-        for name, error in misconfigured(builds, self.sources.builder, self.observer.progress_of).items():
+        for name, error in misconfigured(builds, self.resources.builder, self.observer.progress_of).items():
             self._not_had(name, error)
         self._raise_hopeless(references, begun=begun)
         compiled = {name: build for name, build in builds.items() if name not in kernels}
         fetched = self._fetched([references[name] for name in names if name not in builds])
         built = self.built(
-            compiled, self.sources.builder, Listener(self.observer.progress_of, self.observer.notice)
+            compiled, self.resources.builder, Listener(self.observer.progress_of, self.observer.notice)
         )
         for way in (built, fetched) if baseline in compiled else (fetched, built):
             with closing(way):
@@ -190,7 +190,7 @@ class StudyKernels:
     def _fetched(self, references: Iterable[KernelRef]) -> Generator[KernelOutcome]:
         for kernel in references:
             try:
-                yield kernel.label, self.sources.obtain(kernel, self.observer.progress_of(kernel.label))
+                yield kernel.label, self.resources.obtain(kernel, self.observer.progress_of(kernel.label))
             except KernelError as error:
                 yield kernel.label, error
 
@@ -238,7 +238,7 @@ class _Session:
     store: Store
     machine: Machine
     observer: Observer
-    sources: Resources
+    resources: Resources
     retry_failed: bool
     study_id: int = 0
     plan: Plan = field(init=False)
@@ -266,7 +266,7 @@ class _Session:
     def __post_init__(self) -> None:
         self.plan = plan_of(self.study)
         self.total = len(self.plan.trials)
-        self.kernels = StudyKernels(self.study, self.plan, self.sources, self.observer)
+        self.kernels = StudyKernels(self.study, self.plan, self.resources, self.observer)
 
     @property
     def replaced(self) -> frozenset[Outcome]:
@@ -351,7 +351,7 @@ class _Session:
                 kernel = kernels[name]
                 if isinstance(kernel, KernelError):
                     raise kernel
-                jobs[treatment.key] = jobs_of(self.study, treatment, kernel, self.sources)
+                jobs[treatment.key] = jobs_of(self.study, treatment, kernel, self.resources)
             except KernelError as error:
                 raise_host_problem(error)
                 failed[treatment.key] = error

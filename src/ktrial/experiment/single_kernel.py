@@ -35,11 +35,11 @@ class Runs:
     jobs: int | None = None
     machine: Machine | None = None
     """Instead of the one that the settings name."""
-    sources: Resources = field(default_factory=default_resources)
+    resources: Resources = field(default_factory=default_resources)
 
     def kernel(self, name: str) -> Kernel:
         """The kernel of that name, fetched or read anew. Raises KernelError."""
-        return self.sources.kernel(name, self.observer.progress_of(name))
+        return self.resources.kernel(name, self.observer.progress_of(name))
 
     def run(
         self,
@@ -56,7 +56,7 @@ class Runs:
         """
 
         def obtain(kernel: KernelRef, progress: Progress) -> Kernel:
-            return kernels.get(kernel.asked) or self.sources.obtain(kernel, progress)
+            return kernels.get(kernel.asked) or self.resources.obtain(kernel, progress)
 
         return run(
             study,
@@ -65,7 +65,7 @@ class Runs:
             observer=self.observer,
             jobs=self.jobs,
             retry_failed=retry_failed,
-            sources=self.sources.with_kernels(obtain),
+            resources=self.resources.with_kernels(obtain),
             until=until,
             any_settings=any_settings,
         )

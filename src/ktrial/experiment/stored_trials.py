@@ -68,7 +68,7 @@ class _Identities:
         return provenance(treated.kernel, identity)
 
 
-def take_over(study: Study, store: Store, machine: Machine, sources: Resources) -> int:
+def take_over(study: Study, store: Store, machine: Machine, resources: Resources) -> int:
     """Copy into the study what other studies in the store have of its trials. How many there were.
 
     The study has one workload. A trial is taken over where the same kernel was booted in the same way by the
@@ -85,7 +85,7 @@ def take_over(study: Study, store: Store, machine: Machine, sources: Resources) 
         if not missing:
             break
         if stored.id != number and stored.study.machine.kind == study.machine.kind:
-            same = _same_treatments(stored.study, missing, study, sources)
+            same = _same_treatments(stored.study, missing, study, resources)
             for trial in _trials(store, stored, missing, same, identities) if same else ():
                 taken += store.add_trial(number, trial)
                 missing = [one for one in missing if one.key != trial.planned.key]
@@ -93,7 +93,7 @@ def take_over(study: Study, store: Store, machine: Machine, sources: Resources) 
 
 
 def _same_treatments(
-    stored: Study, missing: list[PlannedTrial], study: Study, sources: Resources
+    stored: Study, missing: list[PlannedTrial], study: Study, resources: Resources
 ) -> dict[tuple[str, str], _TreatedSystem]:
     """Keys of a treatment of the study and of one of the stored study that do the same."""
     (use,) = study.workloads
@@ -102,10 +102,10 @@ def _same_treatments(
     other_study = resolved(stored.model_copy(update={"workloads": (use,)}))
     return {
         (treated.treatment.key, treatment.key): treated
-        for treated in _own(study, missing, sources)
+        for treated in _own(study, missing, resources)
         for treatment in treatments(other_study)
         if kernel_of(other_study, treatment).name == treated.name
-        and _same_job(treated, other_study, treatment, sources)
+        and _same_job(treated, other_study, treatment, resources)
     }
 
 
@@ -127,20 +127,22 @@ def _trials(
                 yield _cut(trial, planned, treated.job.label, store, stored.id)
 
 
-def _own(study: Study, missing: list[PlannedTrial], sources: Resources) -> list[_TreatedSystem]:
+def _own(study: Study, missing: list[PlannedTrial], resources: Resources) -> list[_TreatedSystem]:
     systems = []
     for treatment in {trial.treatment.key: trial.treatment for trial in missing}.values():
         with suppress(KtrialError):  # what cannot be had is told when the study runs
-            kernel = obtained(study, treatment, sources, silent)
-            (job,) = jobs_of(study, treatment, kernel, sources)
+            kernel = obtained(study, treatment, resources, silent)
+            (job,) = jobs_of(study, treatment, kernel, resources)
             systems.append(_TreatedSystem(treatment, kernel_of(study, treatment).name, kernel, job))
     return systems
 
 
-def _same_job(treated: _TreatedSystem, other_study: Study, treatment: Treatment, sources: Resources) -> bool:
+def _same_job(
+    treated: _TreatedSystem, other_study: Study, treatment: Treatment, resources: Resources
+) -> bool:
     """Whether the other study's treatment does the same in the same system."""
     try:
-        (job,) = jobs_of(other_study, treatment, treated.kernel, sources)
+        (job,) = jobs_of(other_study, treatment, treated.kernel, resources)
     except KtrialError:
         return False
     return _doing(job) == _doing(treated.job)
@@ -238,15 +240,15 @@ def trial_with_key(study: Study, trials: tuple[Trial, ...], key: str) -> Trial:
 
 
 def repeated_trial(
-    study: Study, before: Trial, machine: Machine, sources: Resources, progress: Progress
+    study: Study, before: Trial, machine: Machine, resources: Resources, progress: Progress
 ) -> Trial:
     """The same trial, run now; nothing is stored. Raises KernelError, MachineError, WorkloadError."""
     study = resolved(study)
     machine.check()
     treatment = before.planned.treatment
-    kernel = obtained(study, treatment, sources, progress)
+    kernel = obtained(study, treatment, resources, progress)
     progress("running the trial again")
-    return run_trial(machine, before.planned, jobs_of(study, treatment, kernel, sources), audited=False)
+    return run_trial(machine, before.planned, jobs_of(study, treatment, kernel, resources), audited=False)
 
 
 def differences(before: Trial, repeated: Trial) -> tuple[Difference, ...]:

@@ -43,7 +43,7 @@ _ORDERS: tuple[tuple[str, Relation, str], ...] = (
 below the other; kernel/sched/rt.c refuses)."""
 
 
-def with_space(study: Study, machine: Machine, sources: Resources, observer: Observer) -> Study:
+def with_space(study: Study, machine: Machine, resources: Resources, observer: Observer) -> Study:
     """The study, its search with the space as the system is now.
 
     Raises SpaceEmpty, KnobError where a knob that was named by itself is not there, TuningError,
@@ -54,12 +54,12 @@ def with_space(study: Study, machine: Machine, sources: Resources, observer: Obs
         raise AssertionError("a study without a search has no space")
     wanted = searched_knobs(search.knobs)
     kernels = next((each.values for each in wanted if each.name == KERNEL), ())
-    made = _SpaceBuilder(study, _options(study, sources, observer), kernels)
+    made = _SpaceBuilder(study, _options(study, resources, observer), kernels)
     at_run_time = tuple(each for each in wanted if made.at_run_time(each))
     in_force: dict[str, str] = {}
     if at_run_time:
         beside = searched_knobs(_partners(each.name for each in at_run_time))
-        here = read_knobs(study, (*at_run_time, *beside), machine, sources, observer)
+        here = read_knobs(study, (*at_run_time, *beside), machine, resources, observer)
         made.read(at_run_time, here)
         in_force = _in_force(here.system, _partners(dimension.name for dimension in made.dimensions))
     names = [each.name for each in wanted]
@@ -115,14 +115,14 @@ class Options:
             self.builder.configured(changed, self.progress)
 
 
-def _options(study: Study, sources: Resources, observer: Observer) -> Options | None:
+def _options(study: Study, resources: Resources, observer: Observer) -> Options | None:
     name = study.machine.kernel
 
     def progress(what: str, done: int = 0, total: int = 0) -> None:
         observer.kernel_progress(name, what, done, total)
 
     build = study.builds.get(name)
-    return Options(build, sources.builder, progress) if build else None
+    return Options(build, resources.builder, progress) if build else None
 
 
 def _commonest(left_out: Sequence[LeftOut]) -> str:
@@ -502,7 +502,7 @@ class RecordedFiles:
 
 
 def read_knobs(
-    study: Study, wanted: Sequence[SearchedKnob], machine: Machine, sources: Resources, observer: Observer
+    study: Study, wanted: Sequence[SearchedKnob], machine: Machine, resources: Resources, observer: Observer
 ) -> SearchedSystem:
     """Read the knobs: on this system as it is, else in a guest that is booted as trials will be.
 
@@ -511,7 +511,7 @@ def read_knobs(
     if isinstance(machine, RunsAlready):
         return SearchedSystem(LocalTarget(), {})
     paths = tuple(dict.fromkeys((*_ALWAYS, *_paths(wanted))))
-    return _in_a_guest(study, paths, machine, sources, observer)
+    return _in_a_guest(study, paths, machine, resources, observer)
 
 
 def _paths(wanted: Iterable[SearchedKnob]) -> Iterable[str]:
@@ -526,7 +526,7 @@ def _paths(wanted: Iterable[SearchedKnob]) -> Iterable[str]:
 
 
 def _in_a_guest(
-    study: Study, paths: Sequence[str], machine: Machine, sources: Resources, observer: Observer
+    study: Study, paths: Sequence[str], machine: Machine, resources: Resources, observer: Observer
 ) -> SearchedSystem:
     """Read, and write back what was read: nobody minds in a guest, and a kernel says what it refuses."""
     study = resolved(study)
@@ -535,7 +535,7 @@ def _in_a_guest(
     def progress(what: str, done: int = 0, total: int = 0) -> None:
         observer.kernel_progress(name, what, done, total)
 
-    job, *_ = jobs_of(study, AS_IT_IS, obtained(study, AS_IT_IS, sources, progress), sources)
+    job, *_ = jobs_of(study, AS_IT_IS, obtained(study, AS_IT_IS, resources, progress), resources)
     before = (*job.before, *job.preparation)
     machine.prepare(job.boot, lambda what: observer.preparing(job.boot, what))
     observer.prepared(job.boot)

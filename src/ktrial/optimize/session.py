@@ -37,7 +37,7 @@ def run_search(
     store: Store,
     machine: Machine,
     observer: Observer | None = None,
-    sources: Resources | None = None,
+    resources: Resources | None = None,
     progress: StageProgress = lambda _stage: None,
 ) -> Tuned:
     """Search, and return the answer, which is stored; runs that the store has already are not run again, nor
@@ -47,7 +47,7 @@ def run_search(
     alone: the optimiser is told the stored runs again, asks the same as before, and goes on from there.
     Raises TuningError, Interrupted after Ctrl-C and SIGTERM, HOST_PROBLEMS, StoreError.
     """
-    sources = sources_for(machine, sources or default_resources())
+    resources = sources_for(machine, resources or default_resources())
     number = store.study(study)
     study = in_stored_order(study, store.find(number).study, observer or Observer())
     if (known := store.answer(number)) is not None:
@@ -61,12 +61,12 @@ def run_search(
         store.remove_trials_of(number, [one.key for one in withdrawn])
 
     with interruption.caught():
-        measuring = TrialEvaluator(study, machine, sources, observer or Observer(), keep, forget)
+        measuring = TrialEvaluator(study, machine, resources, observer or Observer(), keep, forget)
         for trial in stored:
             measuring.seen(observation(trial))
         try:
             machine.check()
-            check_workloads(study, sources)
+            check_workloads(study, resources)
             preflight.check_host(study, machine)
             tuned = _tune(study, measuring, stored, progress)
             interruption.check()

@@ -67,7 +67,7 @@ class TrialEvaluator:
     """With its search, and the search's space."""
     machine: Machine
     """Checked."""
-    sources: Resources
+    resources: Resources
     observer: Observer
     keep: Callable[[Trial], None]
     """Stores a trial, in one transaction, before anything else is done with it."""
@@ -137,7 +137,7 @@ class TrialEvaluator:
         _, space = search_of(self.study)
         levels = {name: str(level) for name, level in trial.treatment.levels.items()}
         study = resolved(study_of(self.study, space, levels))
-        jobs = jobs_of(study, trial.treatment, self._kernel(study, trial), self.sources)
+        jobs = jobs_of(study, trial.treatment, self._kernel(study, trial), self.resources)
         limit = self._limit()
         if limit >= study.machine.limit_seconds:
             return jobs
@@ -161,9 +161,9 @@ class TrialEvaluator:
         if name not in self._kernels:
             try:
                 if reference.build:
-                    self._kernels[name] = self.sources.builder.build(reference.build, progress)
+                    self._kernels[name] = self.resources.builder.build(reference.build, progress)
                 else:
-                    self._kernels[name] = self.sources.obtain(reference, progress)
+                    self._kernels[name] = self.resources.obtain(reference, progress)
             except KernelError as error:
                 self._kernels[name] = error
         kernel = self._kernels[name]

@@ -70,7 +70,7 @@ class SeriesRun:
         `session.run`.
         """
         boots = boots_in(self.measurement, self.runs)
-        builder = self.runs.sources.builder
+        builder = self.runs.resources.builder
         steps = Forward(
             self.series,
             self.plain,
@@ -94,7 +94,7 @@ class SeriesRun:
         if not self.each_alone:
             return result, ()
         self.tell("each patch alone on the base")
-        build = self.runs.sources.builder.build
+        build = self.runs.resources.builder.build
         one_by_one = OneByOne(
             self.series,
             self.plain,
@@ -402,7 +402,7 @@ class Estimate:
 
 def estimate(series_run: SeriesRun) -> Estimate:
     """Of a run that is to come; nothing is built or booted."""
-    builder = series_run.runs.sources.builder
+    builder = series_run.runs.resources.builder
     builds = len(list(to_build(series_run.series, series_run.plain, builder)))
     builds += builder.cached(series_run.plain) is None
     images = len(series_run.series.patches) + 1
@@ -439,5 +439,5 @@ def refusals(series_run: SeriesRun) -> dict[int, str]:
     if not numbered:
         return {}
     progress = series_run.runs.observer.progress_of(series_run.series.origin)
-    refused = series_run.runs.sources.builder.not_applying(series_run.plain, numbered, progress)
+    refused = series_run.runs.resources.builder.not_applying(series_run.plain, numbered, progress)
     return {number: reason(error) for number, error in refused.items()}

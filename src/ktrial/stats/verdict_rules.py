@@ -92,17 +92,17 @@ def compare(
     `incomparable` says why these numbers must not be compared (different QEMU builds, for one); the two
     values are then given, but no ratio.
     """
-    below, above = baseline.values, treatment.values
+    before, after = baseline.values, treatment.values
     ratio = low = high = None
-    if below and above and not incomparable:
-        if same_numbers(below, above):
+    if before and after and not incomparable:
+        if same_numbers(before, after):
             ratio = low = high = 1.0
-        elif min(*below.values(), *above.values()) > 0:
-            ratio = mean_value(above) / mean_value(below)
-            low, high = interval(below, above)
+        elif min(*before.values(), *after.values()) > 0:
+            ratio = mean_value(after) / mean_value(before)
+            low, high = interval(before, after)
     verdict, reason = Verdict.INCONCLUSIVE, incomparable or baseline.missing or treatment.missing
     if not reason:
-        verdict, reason = exact_verdict(below, above, metric.direction, margin)
+        verdict, reason = exact_verdict(before, after, metric.direction, margin)
     return Comparison(
         workload=workload,
         metric=metric.name,
@@ -121,32 +121,32 @@ def compare(
     )
 
 
-def exact_verdict(below: Values, above: Values, direction: Direction, margin: float) -> tuple[Verdict, str]:
+def exact_verdict(before: Values, after: Values, direction: Direction, margin: float) -> tuple[Verdict, str]:
     """Of exact numbers of the baseline and the treatment; with the reason where it is inconclusive."""
-    if not below or not above:
+    if not before or not after:
         return Verdict.INCONCLUSIVE, "there are no numbers yet"
-    if same_numbers(below, above):
+    if same_numbers(before, after):
         return Verdict.EQUIVALENT, ""
-    least = min(*below.values(), *above.values())
+    least = min(*before.values(), *after.values())
     if least <= 0:
         # From nothing to something, or back: beyond every margin, though there is no ratio.
-        if least == 0 and max(below.values()) == 0 < min(above.values()):
+        if least == 0 and max(before.values()) == 0 < min(after.values()):
             return verdict_of(Claim.ABOVE, direction), ""
-        if least == 0 and max(above.values()) == 0 < min(below.values()):
+        if least == 0 and max(after.values()) == 0 < min(before.values()):
             return verdict_of(Claim.BELOW, direction), ""
         return Verdict.INCONCLUSIVE, "a ratio needs values above zero"
-    if within(below, above, margin):
+    if within(before, after, margin):
         return Verdict.EQUIVALENT, ""
-    if exceeds(below, above, margin):
+    if exceeds(before, after, margin):
         return verdict_of(Claim.ABOVE, direction), ""
-    if exceeds(above, below, margin):
+    if exceeds(after, before, margin):
         return verdict_of(Claim.BELOW, direction), ""
     return Verdict.INCONCLUSIVE, f"the interval reaches across the edge of the margin ({margin * 100:.3g} %)"
 
 
-def same_numbers(below: Values, above: Values) -> bool:
+def same_numbers(before: Values, after: Values) -> bool:
     """The same number under each perturbation, or one number under all of them."""
-    return below == above or len({*below.values(), *above.values()}) == 1
+    return before == after or len({*before.values(), *after.values()}) == 1
 
 
 class Claim(IntEnum):
@@ -178,42 +178,42 @@ def interval_verdict(low: float, high: float, direction: Direction, margin: floa
     return verdict_of(Claim.BELOW if high * edge < 1 else Claim.NONE, direction)
 
 
-def interval(below: Values, above: Values) -> tuple[float, float]:
+def interval(before: Values, after: Values) -> tuple[float, float]:
     """The smallest and the largest ratio t/b of what is held together; all values above zero."""
-    ratios = [treatment / baseline for baseline, treatment in held_together(below, above)]
+    ratios = [treatment / baseline for baseline, treatment in held_together(before, after)]
     return min(ratios), max(ratios)
 
 
-def within(below: Values, above: Values, margin: float) -> bool:
+def within(before: Values, after: Values, margin: float) -> bool:
     """Whether the whole interval lies inside the margin."""
     # Products, not ratios, here and below: exchanging the sides then exchanges the answers to the last bit.
     edge = 1 + margin
-    return all(t <= edge * b and b <= edge * t for b, t in held_together(below, above))
+    return all(t <= edge * b and b <= edge * t for b, t in held_together(before, after))
 
 
-def exceeds(below: Values, above: Values, margin: float) -> bool:
-    """Whether `above` is the larger by more than the margin throughout. Zero and anything above it are."""
-    return all(t > (1 + margin) * b for b, t in held_together(below, above))
+def exceeds(before: Values, after: Values, margin: float) -> bool:
+    """Whether `after` is the larger by more than the margin throughout. Zero and anything above it are."""
+    return all(t > (1 + margin) * b for b, t in held_together(before, after))
 
 
-def held_together(below: Values, above: Values) -> tuple[tuple[float, float], ...]:
+def held_together(before: Values, after: Values) -> tuple[tuple[float, float], ...]:
     """Pairs (b, t): what holds for each of them holds for the two sides. Both have values."""
-    if alike(below, above):
-        return tuple((value, above[key]) for key, value in below.items())
-    least, most = min(below.values()), max(below.values())
-    return (most, min(above.values())), (least, max(above.values()))
+    if alike(before, after):
+        return tuple((value, after[key]) for key, value in before.items())
+    least, most = min(before.values()), max(before.values())
+    return (most, min(after.values())), (least, max(after.values()))
 
 
-def alike(below: Values, above: Values) -> bool:
+def alike(before: Values, after: Values) -> bool:
     """Whether the perturbations move both sides alike, so that equal ones are held against each other."""
-    if below.keys() != above.keys() or min(*below.values(), *above.values()) <= 0:
+    if before.keys() != after.keys() or min(*before.values(), *after.values()) <= 0:
         return False
 
     def reach(logarithms: Collection[float]) -> float:
         return max(logarithms) - min(logarithms)
 
     # Logarithms, not ratios: a ratio of two numbers may be too small or too large for one.
-    before = {key: math.log(value) for key, value in below.items()}
-    after = {key: math.log(value) for key, value in above.items()}
+    before = {key: math.log(value) for key, value in before.items()}
+    after = {key: math.log(value) for key, value in after.items()}
     least = min(reach(before.values()), reach(after.values()))
     return reach([after[key] - before[key] for key in before]) < _AS_FAR_APART * least - _ROUNDING

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from tests.support.scripted import ScriptedMachine, a_kernel, sources
+from tests.support.scripted import ScriptedMachine, a_kernel, scripted_resources
 
 from ktrial.bisect.bisection import ExactBisection
 from ktrial.bisect.builds import OFF, ConfigGround, config_ground
@@ -62,7 +62,7 @@ def _bisected(
     ground = config_ground(ends[0], ends[1], ("A", "B"), builder)
     terms = Terms("config", "A", "B", Measurement((WorkloadUse(name="fork"),), perturbations=1))
     with open_store(str(directory / "ktrial.db")) as store:
-        runs = Runs(store, machine=ScriptedMachine(kernels.answer), sources=sources())
+        runs = Runs(store, machine=ScriptedMachine(kernels.answer), resources=scripted_resources())
         return ExactBisection(ground, terms, runs).run(), ground, kernels
 
 

@@ -45,7 +45,7 @@ KERNELS = {
 
 
 def a_boot(name: str) -> Boot:
-    kernel, sources = kernel_registry.add(name), default_resources()
+    kernel, resources = kernel_registry.add(name), default_resources()
     programs = tuple(program_path("a test", each) for each in PROGRAMS)
     scripts = tuple(CarriedFile(host=each, guest=f"/bt/{each.name}") for each in SCRIPTS.glob("*.bt"))
     return boot_of(
@@ -54,7 +54,7 @@ def a_boot(name: str) -> Boot:
         modules=resolve(kernel, guest_storage.modules(DISK)),
         files=(
             *with_all_they_need("a test", programs),
-            *guest_storage.files(DISK, kernel, sources),
+            *guest_storage.files(DISK, kernel, resources),
             *scripts,
         ),
         limit_seconds=2400.0,

@@ -63,10 +63,10 @@ def file_of(name: str) -> str:
 
 
 def test_undoing_a_limit_in_another_unit_brings_its_ratio_back() -> None:
-    machine, sources = ExactMachine(), default_resources()
+    machine, resources = ExactMachine(), default_resources()
     machine.check()
     knobs = (f"{name}=0,{value}" for name, value in LIMITS.items())
-    _, space = search_of(with_space(a_search(*knobs), machine, sources, Observer()))
+    _, space = search_of(with_space(a_search(*knobs), machine, resources, Observer()))
     back = {one.name: one.back for one in space.dimensions}
     assert back == {
         "vm.dirty_bytes": ("vm.dirty_ratio", "20"),

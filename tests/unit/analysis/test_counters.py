@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.support.command_line import CommandLine
 from tests.support.making import a_sample, a_study, a_trial, planned
-from tests.support.scripted import ScriptedMachine, sources
+from tests.support.scripted import ScriptedMachine, scripted_resources
 
 from ktrial.analysis.counters import CounterRow, compared
 from ktrial.experiment.observer import Observer
@@ -118,7 +118,7 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp
     machine = ScriptedMachine()
 
     def runs(store: Store, observer: Observer, jobs: int | None) -> Runs:
-        return Runs(store, observer, jobs, machine, sources())
+        return Runs(store, observer, jobs, machine, scripted_resources())
 
     monkeypatch.setattr("ktrial.cli.options.kernel_measurement.runs", runs)
     return CommandLine(monkeypatch, capsys)

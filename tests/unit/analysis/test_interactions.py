@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.command_line import KNOWN
 from tests.support.fake_builds import FakeBuilder
-from tests.support.scripted import ScriptedMachine, number_of, sources
+from tests.support.scripted import ScriptedMachine, number_of, scripted_resources
 
 from ktrial.analysis.answer import interaction_answer
 from ktrial.experiment.session import run
@@ -196,8 +196,8 @@ def crossed(tmp_path: Path, design: str = "full-factorial") -> Study:
 
 
 def test_a_crossed_study_reports_the_interaction(tmp_path: Path, store: Store) -> None:
-    of_fakes = sources(builder=FakeBuilder().builder)
-    record = run(crossed(tmp_path), store=store, machine=ScriptedMachine(priced), sources=of_fakes)
+    of_fakes = scripted_resources(builder=FakeBuilder().builder)
+    record = run(crossed(tmp_path), store=store, machine=ScriptedMachine(priced), resources=of_fakes)
     fork, syscall = record.result.interactions
     assert (fork.workload, fork.verdict) == ("fork", Verdict.WORSE)
     assert fork.ratio == pytest.approx(1.04)
@@ -212,9 +212,9 @@ def test_a_crossed_study_reports_the_interaction(tmp_path: Path, store: Store) -
 
 
 def test_without_the_fourth_treatment_there_is_none(tmp_path: Path, store: Store) -> None:
-    of_fakes = sources(builder=FakeBuilder().builder)
+    of_fakes = scripted_resources(builder=FakeBuilder().builder)
     study = crossed(tmp_path, "one-factor-at-a-time")
-    record = run(study, store=store, machine=ScriptedMachine(priced), sources=of_fakes)
+    record = run(study, store=store, machine=ScriptedMachine(priced), resources=of_fakes)
     assert record.result.interactions == ()
 
 
@@ -230,7 +230,7 @@ def test_every_pair_of_factors_and_levels(tmp_path: Path, store: Store) -> None:
         },
     }
     study = study_from(data, StudySource("study.toml"), "pairs", tmp_path, KNOWN)
-    record = run(study, store=store, machine=ScriptedMachine(number_of), sources=sources())
+    record = run(study, store=store, machine=ScriptedMachine(number_of), resources=scripted_resources())
     pairs = [
         (interaction.first, interaction.first_levels[1], interaction.second)
         for interaction in record.result.interactions

@@ -4,7 +4,7 @@ import pytest
 from tests.support.databases import Backend
 from tests.support.making import a_study
 from tests.support.report_records import FIVE, a_record, a_study_with_failures
-from tests.support.scripted import ScriptedMachine, number_of, sources
+from tests.support.scripted import ScriptedMachine, number_of, scripted_resources
 from tests.support.stored_results import fill
 
 from ktrial.analysis.brief_results import BriefResults, brief_of, brief_results, keep_record
@@ -30,7 +30,9 @@ def test_a_run_leaves_its_numbers_and_what_it_came_to(
     backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with open_store(backend.location) as store:
-        record_ = run(a_study(), store=store, machine=ScriptedMachine(number_of), sources=sources())
+        record_ = run(
+            a_study(), store=store, machine=ScriptedMachine(number_of), resources=scripted_resources()
+        )
         past, briefs = without_trials(store, monkeypatch)
         assert sum(len(line.points) for line in past.lines) > 0
         assert briefs.of(record_.id) == brief_of(load_record(store, record_.id))

@@ -12,7 +12,7 @@ import pytest
 from tests.support.command_line import STUDY
 from tests.support.places import ROOT
 from tests.support.report_records import a_record
-from tests.support.scripted import ScriptedMachine, sources
+from tests.support.scripted import ScriptedMachine, scripted_resources
 
 import ktrial
 from ktrial import report
@@ -53,7 +53,7 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> None:
     real = session.run
 
     def run(study: ktrial.Study, **how: Any) -> StudyRecord:
-        return real(study, **(how | {"machine": ScriptedMachine(), "sources": sources()}))
+        return real(study, **(how | {"machine": ScriptedMachine(), "resources": scripted_resources()}))
 
     monkeypatch.setattr("ktrial.experiment.session.run", run)
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import pytest
 from tests.support.command_line import KNOWN, has_names
 from tests.support.killing import directory_in_memory, forked
-from tests.support.scripted import ScriptedMachine, a_kernel, sources
+from tests.support.scripted import ScriptedMachine, a_kernel, scripted_resources
 
 from ktrial.cli.main import main
 from ktrial.experiment.observer import Observer
@@ -95,7 +95,7 @@ def be_ktrial(directory: Path, arguments: tuple[str, ...]) -> int:
 
     def runs(store: Store, observer: Observer, _jobs: int | None) -> Runs:
         mode = Mode.TIMED if arguments == IN_TIME else Mode.EXACT_CLOCK
-        return Runs(store, observer, 1, Machine(mode), replace(sources(), obtain=obtained))
+        return Runs(store, observer, 1, Machine(mode), replace(scripted_resources(), obtain=obtained))
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("KTRIAL_STORE", str(directory / "ktrial.db"))

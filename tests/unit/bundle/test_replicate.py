@@ -14,7 +14,7 @@ import pytest
 from tests.support import bundles
 from tests.support.command_line import KNOWN, STUDY, CommandLine
 from tests.support.report_records import a_record
-from tests.support.scripted import ScriptedMachine, a_kernel, not_found, number_of, sources
+from tests.support.scripted import ScriptedMachine, a_kernel, not_found, number_of, scripted_resources
 
 from ktrial.analysis.replication import agreement, word
 from ktrial.bundle import replicating
@@ -53,7 +53,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (where / "upgrade.toml").write_text(STUDY)
     study = study_from(tomllib.loads(STUDY), StudySource("upgrade.toml"), "upgrade", where, KNOWN)
     with open_store(where / "trials.db") as store:
-        session.run(study, store=store, machine=ScriptedMachine(), sources=sources())
+        session.run(study, store=store, machine=ScriptedMachine(), resources=scripted_resources())
     bundles.bundle(where / "trials.db", where / "upgrade.zip")
     return where
 
@@ -68,7 +68,10 @@ class Replicating(CommandLine):
         missing: dict[str, KernelError] | None = None,
     ) -> None:
         run = partial(
-            replicating.replicate, machine=machine, sources=sources(missing=missing), cached=cached_by
+            replicating.replicate,
+            machine=machine,
+            resources=scripted_resources(missing=missing),
+            cached=cached_by,
         )
         self._patch.setattr("ktrial.bundle.replicating.replicate", run)
 
@@ -157,9 +160,9 @@ def test_a_kernel_that_stands_in_is_told(
     def newer(name: str) -> Kernel:
         return a_kernel(name).model_copy(update={"digest": digest([name, "newer"]), "release": "6.x"})
 
-    everything = sources()
+    everything = scripted_resources()
     other = replace_obtain(everything, newer)
-    run = partial(replicating.replicate, machine=ScriptedMachine(), sources=other, cached=not_cached)
+    run = partial(replicating.replicate, machine=ScriptedMachine(), resources=other, cached=not_cached)
     monkeypatch.setattr("ktrial.bundle.replicating.replicate", run)
     said = cli("replicate", bundle)
     assert said.status == 0

@@ -8,7 +8,7 @@ import pytest
 from tests.support import bundles
 from tests.support.command_line import KNOWN, STUDY
 from tests.support.report_records import a_record
-from tests.support.scripted import ScriptedMachine, a_kernel, sources
+from tests.support.scripted import ScriptedMachine, a_kernel, scripted_resources
 
 from ktrial.analysis.replication import circumstances, likely_reason
 from ktrial.bundle import replicating
@@ -36,7 +36,7 @@ def cached(digest: str, _progress: Progress) -> Kernel:
 def test_a_disk_needs_no_files_of_the_bundles_reader(tmp_path: Path) -> None:
     study = study_from(tomllib.loads(WITH_A_DISK), StudySource("disk.toml"), "disk", tmp_path, KNOWN)
     with open_store(tmp_path / "trials.db") as store:
-        session.run(study, store=store, machine=ScriptedMachine(), sources=sources())
+        session.run(study, store=store, machine=ScriptedMachine(), resources=scripted_resources())
     file = tmp_path / "disk.zip"
     bundles.bundle(tmp_path / "trials.db", file)
     with (
@@ -49,7 +49,7 @@ def test_a_disk_needs_no_files_of_the_bundles_reader(tmp_path: Path) -> None:
             (first, fresh),
             replicating.ReplicationRequest(),
             machine=ScriptedMachine(),
-            sources=sources(),
+            resources=scripted_resources(),
             cached=cached,
         )
     assert [trial.outcome for trial in again.now.trials] == [trial.outcome for trial in again.before.trials]
@@ -76,7 +76,7 @@ def test_parameters_stay_in_the_order_of_the_study(tmp_path: Path) -> None:
     study = study_from(data, StudySource("order.toml"), "order", tmp_path, installed().registry)
     assert list(study.workloads[0].parameters) == names
     with open_store(tmp_path / "trials.db") as store:
-        session.run(study, store=store, machine=ScriptedMachine(), sources=sources())
+        session.run(study, store=store, machine=ScriptedMachine(), resources=scripted_resources())
     bundles.bundle(tmp_path / "trials.db", tmp_path / "order.zip")
     with open_bundle(tmp_path / "order.zip") as bundle:
         assert list(bundle.study.workloads[0].parameters) == names
@@ -88,7 +88,7 @@ def test_a_missing_maker_is_told_before_a_kernel_is_obtained(
     study = study_from(tomllib.loads(WITH_A_DISK), StudySource("disk.toml"), "disk", tmp_path, KNOWN)
     monkeypatch.setattr("shutil.which", lambda *_, **__: None)
     obtained: list[str] = []
-    plain = sources()
+    plain = scripted_resources()
 
     def obtain(kernel: KernelRef, progress: Progress) -> Kernel:
         obtained.append(kernel.asked)
@@ -96,5 +96,5 @@ def test_a_missing_maker_is_told_before_a_kernel_is_obtained(
 
     told = replace(plain, obtain=obtain)
     with open_store(tmp_path / "trials.db") as store, pytest.raises(SystemNotReady, match="mke2fs"):
-        session.run(study, store=store, machine=ScriptedMachine(), sources=told)
+        session.run(study, store=store, machine=ScriptedMachine(), resources=told)
     assert obtained == []

@@ -9,7 +9,7 @@ import typer
 from tests.support.command_line import STUDY, CommandLine
 from tests.support.making import a_study, a_trial, keep_a_table, planned
 from tests.support.profiles import a_profile
-from tests.support.scripted import a_kernel, sources
+from tests.support.scripted import a_kernel, scripted_resources
 
 from ktrial.cli.app import app
 from ktrial.cli.options.completion import treatment_names, workloads_of_study
@@ -63,8 +63,8 @@ class World:
         self.walked: list[Boot] = []
         self.machine = FakeMachine(self._answer)
 
-    def sources(self) -> Resources:
-        real = sources()
+    def resources(self) -> Resources:
+        real = scripted_resources()
         return Resources(self.obtain, real.modules, real.workload, real.files)
 
     def obtain(self, kernel: KernelRef, progress: Progress) -> Kernel:
@@ -108,7 +108,7 @@ class World:
 def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> World:
     made = World(tmp_path)
     monkeypatch.setattr("ktrial.experiment.explain.run_trial", made.run_trial)
-    monkeypatch.setattr("ktrial.experiment.explain.default_resources", made.sources)
+    monkeypatch.setattr("ktrial.experiment.explain.default_resources", made.resources)
     monkeypatch.setattr("ktrial.machines.find", lambda name: made.machine)
     monkeypatch.setenv("KTRIAL_STORE", str(made.store))
     return made

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tests.support.command_line import KNOWN, STUDY, CommandLine, has_names
 from tests.support.making import a_study
-from tests.support.scripted import ScriptedMachine, ends, number_of, sources
+from tests.support.scripted import ScriptedMachine, ends, number_of, scripted_resources
 
 from ktrial.experiment.observer import Observer
 from ktrial.experiment.session import run
@@ -78,7 +78,7 @@ def test_the_advice_of_a_study_without_a_file_can_be_typed_as_it_is_printed(
     machine = ScriptedMachine(_noisy, mode=Mode.TIMED)
     stored = a_study(name="mine of 6.12", workloads=("fork",), timing=Timing(blocks=60))
     with open_store(tmp_path / "store" / "ktrial.db") as store:
-        run(stored, store=store, machine=machine, sources=sources(), observer=Observer())
+        run(stored, store=store, machine=machine, resources=scripted_resources(), observer=Observer())
     cli.machine(machine)
     result = " ".join(cli("show", "mine of 6.12").output.split())
     advice = re.search(r"ktrial (run 'mine of 6.12' --confirm 20)", result)

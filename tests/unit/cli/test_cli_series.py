@@ -128,8 +128,8 @@ def test_a_dry_run_says_what_does_not_apply(
 ) -> None:
     def scripted(store: Store, _observer: Observer, _jobs: int | None) -> Runs:
         given = runs(store, SeriesBuilder())
-        builder = replace(given.sources.builder, not_applying=not_applying)
-        return replace(given, sources=replace(given.sources, builder=builder))
+        builder = replace(given.resources.builder, not_applying=not_applying)
+        return replace(given, resources=replace(given.resources, builder=builder))
 
     monkeypatch.setattr("ktrial.cli.options.kernel_measurement.runs", scripted)
     tree = a_source_tree(tmp_path / "linux")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.command_line import CommandLine
-from tests.support.scripted import sources
+from tests.support.scripted import scripted_resources
 from tests.support.tuning import TunableMachine
 
 from ktrial.experiment.resources import Resources
@@ -39,7 +39,7 @@ class Here(CommandLine):
         def on_machine(
             study: Study, store: Store, *, allow_host_changes: bool
         ) -> Iterator[tuple[Machine, Resources]]:
-            yield self.there, sources()
+            yield self.there, scripted_resources()
 
         patch.setattr("ktrial.cli.running.search.on_machine", on_machine)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.support.command_line import CommandLine
 from tests.support.fake_builds import has_what_builds_need
-from tests.support.scripted import ScriptedMachine, sources
+from tests.support.scripted import ScriptedMachine, scripted_resources
 from tests.support.tuning import TunableMachine
 
 from ktrial.cli.studies import registry
@@ -58,7 +58,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def cli(place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> CommandLine:
-    machine, resources = ScriptedMachine(slower_when_new), sources(workloads={"cat": WORKLOAD})
+    machine, resources = ScriptedMachine(slower_when_new), scripted_resources(workloads={"cat": WORKLOAD})
 
     def runs(store: Store, observer: Observer, jobs: int | None) -> Runs:
         return Runs(store, observer, jobs, machine, resources)
@@ -203,7 +203,7 @@ def test_tune_makes_a_metric_of_the_format_larger(
     def on_machine(
         study: Study, store: Store, *, allow_host_changes: bool
     ) -> Iterator[tuple[Machine, Resources]]:
-        yield TunableMachine(lambda boot, written: 1.0), sources(workloads={"cat": WORKLOAD})
+        yield TunableMachine(lambda boot, written: 1.0), scripted_resources(workloads={"cat": WORKLOAD})
 
     (place / "report").write_text(report("10000.00"))
     monkeypatch.setattr("ktrial.cli.running.search.on_machine", on_machine)

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 from tests.support.making import a_study
-from tests.support.scripted import ScriptedMachine, number_of, sources, wait_until
+from tests.support.scripted import ScriptedMachine, number_of, scripted_resources, wait_until
 
 from ktrial.analysis.store_queries import is_alive, running_studies
 from ktrial.experiment.session import run
@@ -41,7 +41,9 @@ class Held:
 def told_meanwhile(store: Store, held: Held, study: Study, finished: int) -> Activity:
     """What the store has of a run while its machine is held, with so many trials stored."""
     with ThreadPoolExecutor(1) as pool:
-        ended = pool.submit(run, study, store=store, machine=held.machine, jobs=1, sources=sources())
+        ended = pool.submit(
+            run, study, store=store, machine=held.machine, jobs=1, resources=scripted_resources()
+        )
         try:
             wait_until(held.reached.is_set)
             wait_until(lambda: [activity.finished for _, activity in store.activities()] == [finished])
@@ -121,5 +123,5 @@ def test_a_run_that_was_killed_is_known_to_be_gone(store: Store) -> None:
     (gone,) = running_studies(store)
     assert not gone.is_alive
     assert gone.runs[0].process == child.pid
-    run(STUDY, store=store, machine=ScriptedMachine(), sources=sources())
+    run(STUDY, store=store, machine=ScriptedMachine(), resources=scripted_resources())
     assert store.activities() == (), "who runs the study again takes it away"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.support.making import a_sample, a_study, a_trial, planned
 from tests.support.profiles import a_profile
-from tests.support.scripted import a_kernel, sources
+from tests.support.scripted import a_kernel, scripted_resources
 
 from ktrial.analysis.result import result
 from ktrial.cli.main import main
@@ -134,7 +134,7 @@ def test_a_study_and_its_command_line_say_what_counts(
     study = a_file(tmp_path, text)
     Asked.asked = None
     monkeypatch.setattr("ktrial.machines.find", lambda _name: Asked())
-    monkeypatch.setattr("ktrial.experiment.session.default_resources", sources)
+    monkeypatch.setattr("ktrial.experiment.session.default_resources", scripted_resources)
     monkeypatch.setattr(
         "sys.argv", ["ktrial", "run", study, "--store", str(tmp_path / "a.db"), "--no-html", *options]
     )
@@ -339,8 +339,8 @@ def test_a_study_keeps_its_profiles_in_the_store(tmp_path: Path) -> None:
             store=store,
             machine=counted(),
             jobs=1,
-            sources=replace(
-                sources(),
+            resources=replace(
+                scripted_resources(),
                 obtain=lambda kernel, _progress: a_kernel(kernel.asked, image=tmp_path / "vmlinuz"),
                 workload=lambda _use: BUILT_IN,
             ),

@@ -4,8 +4,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tests.support.making import a_study
-from tests.support.scripted import ScriptedMachine
-from tests.support.scripted import sources as scripted_sources
+from tests.support.scripted import ScriptedMachine, scripted_resources
 
 from ktrial.experiment.executor import Ended, Event, Executor, Notice, TrialOptions, Withdrawn, performed_by
 from ktrial.experiment.jobs import Job
@@ -105,7 +104,7 @@ def _run(store: Store, executors: Elsewhere | None = None, observer: Observer | 
         STUDY,
         store=store,
         machine=ScriptedMachine(),
-        sources=scripted_sources(),
+        resources=scripted_resources(),
         observer=observer,
         executors=executors,
     )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.making import a_study
-from tests.support.scripted import ScriptedMachine, ends, number_of, sources
+from tests.support.scripted import ScriptedMachine, ends, number_of, scripted_resources
 
 from ktrial.experiment.errors import TrialsNotMeasured
 from ktrial.experiment.session import run
@@ -46,7 +46,7 @@ def failing(times: int, error: Exception) -> Callable[[Boot, Run], StepResult]:
 
 def go(store: Store, study: Study, times: int, error: Exception, mode: Mode = Mode.EXACT_CLOCK) -> None:
     machine = ScriptedMachine(failing(times, error), mode=mode)
-    run(study, store=store, machine=machine, sources=sources(), jobs=1)
+    run(study, store=store, machine=machine, resources=scripted_resources(), jobs=1)
 
 
 @pytest.mark.parametrize(

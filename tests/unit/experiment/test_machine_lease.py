@@ -11,7 +11,7 @@ import pytest
 from tests.support.command_line import CommandLine
 from tests.support.leased_system import Heard, OtherSystem
 from tests.support.making import a_study
-from tests.support.scripted import sources, wait_until
+from tests.support.scripted import scripted_resources, wait_until
 
 from ktrial import process_identity
 from ktrial.errors import Interrupted
@@ -43,19 +43,24 @@ class Locked(OtherSystem):
 
 def test_a_machine_that_somebody_holds_is_asked_for_nothing(store: Store) -> None:
     first, second = OtherSystem(), OtherSystem()
-    run(STUDY, store=store, machine=first, sources=sources())
+    run(STUDY, store=store, machine=first, resources=scripted_resources())
     (held,) = store.machine_leases()
     assert (held.lease.called, held.lease.study) == ("lab1", STUDY.name)
     second_study = STUDY.model_copy(update={"name": "other"})
     with pytest.raises(
         MachineHeld, match=r"lab1 \(10.0.0.7:22\) is held by \S+ \(process \d+\) since .* for study"
     ):
-        run(second_study, store=store, machine=second, sources=sources())
+        run(second_study, store=store, machine=second, resources=scripted_resources())
     assert (second.checked, second.programs) == (0, [])
-    run(second_study, store=store, machine=first, sources=sources())  # the same holder goes on
+    run(second_study, store=store, machine=first, resources=scripted_resources())  # the same holder goes on
     first.close()
     assert store.machine_leases() == ()
-    run(STUDY.model_copy(update={"name": "third"}), store=store, machine=second, sources=sources())
+    run(
+        STUDY.model_copy(update={"name": "third"}),
+        store=store,
+        machine=second,
+        resources=scripted_resources(),
+    )
     second.close()
 
 
@@ -68,7 +73,7 @@ def test_who_may_wait_has_the_machine_when_another_process_has_ended(
     if not child:
         machine = OtherSystem()
         with open_store(tmp_path / "trials.db") as store_here:
-            run(STUDY, store=store_here, machine=machine, sources=sources())
+            run(STUDY, store=store_here, machine=machine, resources=scripted_resources())
             wait_until(ours_waits.exists)
             machine.close()
         os._exit(0)
@@ -80,7 +85,7 @@ def test_who_may_wait_has_the_machine_when_another_process_has_ended(
             store=store,
             machine=machine,
             observer=heard,
-            sources=sources(),
+            resources=scripted_resources(),
         )
     assert os.waitpid(child, 0)[1] == 0
     first, last = heard.notices
@@ -97,20 +102,20 @@ def test_a_machine_that_does_not_become_free_in_time_is_an_error(
 ) -> None:
     monkeypatch.setattr(machine_lease, "ASK_SECONDS", 0.01)
     holder, heard = OtherSystem(), Heard()
-    run(STUDY, store=store, machine=holder, sources=sources())
+    run(STUDY, store=store, machine=holder, resources=scripted_resources())
     with machine_lease.waiting(0.05), pytest.raises(MachineHeld, match="lab1"):
-        run(STUDY, store=store, machine=OtherSystem(), observer=heard, sources=sources())
+        run(STUDY, store=store, machine=OtherSystem(), observer=heard, resources=scripted_resources())
     assert len(heard.notices) == 1, "once for each holder"
     holder.close()
 
 
 def test_ctrl_c_ends_the_wait_and_leaves_nothing(store: Store) -> None:
     holder, waits = OtherSystem(), OtherSystem()
-    run(STUDY, store=store, machine=holder, sources=sources())
+    run(STUDY, store=store, machine=holder, resources=scripted_resources())
     (held,) = store.machine_leases()
     heard = Heard(lambda _text: signal.raise_signal(signal.SIGINT))
     with machine_lease.waiting(600), pytest.raises(Interrupted, match="nothing had begun"):
-        run(STUDY, store=store, machine=waits, observer=heard, sources=sources())
+        run(STUDY, store=store, machine=waits, observer=heard, resources=scripted_resources())
     assert [lease.lease.key for lease in store.machine_leases()] == [held.lease.key]
     assert (waits.checked, waits.leases) == (0, {})
     holder.close()
@@ -123,7 +128,7 @@ def test_a_machine_that_is_locked_itself_is_waited_for_too(
     monkeypatch.setattr(machine_lease, "ASK_SECONDS", 0.01)
     machine, heard = Locked(times=2), Heard()
     with machine_lease.waiting(600):
-        run(STUDY, store=store, machine=machine, observer=heard, sources=sources())
+        run(STUDY, store=store, machine=machine, observer=heard, resources=scripted_resources())
     assert machine.checked == 1
     assert "lab1 is in use by another ktrial" in heard.notices[0]
     machine.close()
@@ -132,7 +137,7 @@ def test_a_machine_that_is_locked_itself_is_waited_for_too(
             STUDY.model_copy(update={"name": "other"}),
             store=store,
             machine=Locked(times=1),
-            sources=sources(),
+            resources=scripted_resources(),
         )
 
 
@@ -147,13 +152,13 @@ def test_the_machine_of_a_run_that_was_killed_is_taken_over_with_a_word(store: S
     child = os.fork()
     if not child:
         with open_store(tmp_path / "trials.db") as store_here:
-            run(STUDY, store=store_here, machine=OtherSystem(), sources=sources())
+            run(STUDY, store=store_here, machine=OtherSystem(), resources=scripted_resources())
             os.kill(os.getpid(), signal.SIGKILL)
     assert os.waitpid(child, 0)[1] == signal.SIGKILL
     (dead,) = store.machine_leases()
     assert dead.is_over
     machine, heard = OtherSystem(), Heard()
-    run(STUDY, store=store, machine=machine, observer=heard, sources=sources())
+    run(STUDY, store=store, machine=machine, observer=heard, resources=scripted_resources())
     (entry,) = heard.notices
     assert "lab1 (10.0.0.7:22) was held by" in entry
     assert f"process {dead.lease.process}" in entry
@@ -168,7 +173,7 @@ def test_a_run_whose_machine_was_taken_over_ends_and_stores_nothing_more(
     go_on = threading.Event()
     machine = OtherSystem(go_on)
     with ThreadPoolExecutor(1) as pool:
-        ended = pool.submit(run, STUDY, store=store, machine=machine, jobs=1, sources=sources())
+        ended = pool.submit(run, STUDY, store=store, machine=machine, jobs=1, resources=scripted_resources())
         wait_until(machine.begun.is_set)
         (held,) = store.machine_leases()
         store.give_machine_back(held.lease)
@@ -195,7 +200,7 @@ def test_a_loss_that_is_seen_only_when_a_trial_ends_ends_the_run(store: Store) -
     thread = threading.Thread(target=lose)
     thread.start()
     with pytest.raises(MachineError, match="held by somebody else by now"):
-        run(STUDY, store=store, machine=machine, jobs=1, sources=sources())
+        run(STUDY, store=store, machine=machine, jobs=1, resources=scripted_resources())
     thread.join()
     assert store.finished_keys(1) == set()
     machine.close()
@@ -229,7 +234,7 @@ def test_a_command_says_who_holds_which_machine(
     with open_store(file) as store:
         assert "nobody holds a machine" in ktrial("fleet", "machines", "--store", file).messages
         machine = OtherSystem()
-        run(STUDY, store=store, machine=machine, sources=sources())
+        run(STUDY, store=store, machine=machine, resources=scripted_resources())
         listed = ktrial("fleet", "machines", "--store", file).output
         assert all(word in listed for word in ("lab1", "10.0.0.7:22", str(os.getpid()), "ago"))
         (entry,) = json.loads(ktrial("fleet", "machines", "--store", file, "--json").output)

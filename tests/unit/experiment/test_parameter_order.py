@@ -7,7 +7,7 @@ follow from the arguments in their order. 0.1 s each.
 from pathlib import Path
 
 from tests.support.making import a_study
-from tests.support.scripted import ScriptedMachine, sources
+from tests.support.scripted import ScriptedMachine, scripted_resources
 
 from ktrial.experiment.observer import Observer
 from ktrial.experiment.session import run
@@ -35,7 +35,11 @@ def study(parameters: dict[str, int | str], perturbations: int = 3) -> Study:
 
 def values(store: Store, parameters: dict[str, int | str], observer: Observer | None = None) -> list[float]:
     record = run(
-        study(parameters), store=store, machine=ScriptedMachine(), observer=observer, sources=sources()
+        study(parameters),
+        store=store,
+        machine=ScriptedMachine(),
+        observer=observer,
+        resources=scripted_resources(),
     )
     return [trial.samples[0].value for trial in record.trials]
 

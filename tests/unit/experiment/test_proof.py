@@ -24,7 +24,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
 
 
 def proven(world: World, store: Store, query: AttributionQuestion = ASKED, **options: object) -> Proven:
-    plain = {"perturbations": 2, "jobs": 1, "machine": world.machine, "sources": world.sources()}
+    plain = {"perturbations": 2, "jobs": 1, "machine": world.machine, "resources": world.resources()}
     return prove(query, Proving(store, **(plain | options)))  # type: ignore[arg-type]
 
 
@@ -48,7 +48,7 @@ def test_what_is_taken_back_has_its_share_and_the_rest_is_unexplained(world: Wor
 
 
 def test_the_proof_is_kept_with_the_study_that_was_asked_about(world: World, store: Store) -> None:
-    record = run(ASKED.study, store=store, machine=world.machine, sources=world.sources(), jobs=1)
+    record = run(ASKED.study, store=store, machine=world.machine, resources=world.resources(), jobs=1)
     complete = proven(world, store).proof
     assert store.proofs(record.id) == (complete,)
     proven(world, store, candidates=("HRTICK",))
@@ -127,7 +127,7 @@ def test_nothing_is_run_twice(world: World, store: Store) -> None:
 
 
 def test_the_treatments_of_a_stored_study_are_not_run_again(world: World, store: Store) -> None:
-    record = run(ASKED.study, store=store, machine=world.machine, sources=world.sources(), jobs=1)
+    record = run(ASKED.study, store=store, machine=world.machine, resources=world.resources(), jobs=1)
     assert len(record.trials) == len(world.ran) == 4
     proven(world, store, candidates=("HRTICK",))
     labels = [label for label, _ in world.ran]
@@ -135,7 +135,7 @@ def test_the_treatments_of_a_stored_study_are_not_run_again(world: World, store:
 
 
 def test_trials_of_another_qemu_are_run_again(world: World, store: Store) -> None:
-    run(ASKED.study, store=store, machine=world.machine, sources=world.sources(), jobs=1)
+    run(ASKED.study, store=store, machine=world.machine, resources=world.resources(), jobs=1)
     identity = world.machine.identity
     world.machine.identity = lambda boot: identity(boot).model_copy(update={"qemu": "10.0"})  # type: ignore[method-assign]
     proven(world, store, candidates=("HRTICK",))

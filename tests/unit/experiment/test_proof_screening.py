@@ -105,7 +105,7 @@ def test_a_group_that_cannot_run_together_is_divided(world: World, store: Store)
 
 def test_interrupted_it_tells_what_it_knows_and_goes_on(world: World, store: Store) -> None:
     proofs: list[Proof] = []
-    run(ASKED.study, store=store, machine=world.machine, sources=world.sources(), jobs=1)
+    run(ASKED.study, store=store, machine=world.machine, resources=world.resources(), jobs=1)
     world.interrupt_after = 4 + 4 + 2
     with pytest.raises((Interrupted, KeyboardInterrupt)):
         proven(world, store, on_interruption=proofs.append)

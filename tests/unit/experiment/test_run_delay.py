@@ -4,7 +4,7 @@ import json
 
 import pytest
 from tests.support.making import a_study, planned
-from tests.support.scripted import ScriptedMachine, a_kernel, number_of, sources
+from tests.support.scripted import ScriptedMachine, a_kernel, number_of, scripted_resources
 
 from ktrial.experiment import monitoring
 from ktrial.experiment.jobs import jobs_of
@@ -38,7 +38,7 @@ def trial_of(machine: ScriptedMachine) -> Trial:
     settings = MachineSettings(kind="exact-parallel", monitors=(RUN_DELAY,))
     study = a_study(machine=settings, workloads=("fork",))
     plan = planned()
-    return run_trial(machine, plan, jobs_of(study, plan.treatment, a_kernel(), sources()))
+    return run_trial(machine, plan, jobs_of(study, plan.treatment, a_kernel(), scripted_resources()))
 
 
 def test_run_delays_are_metrics_beside_those_of_a_run_without_the_monitor() -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.making import a_study
-from tests.support.scripted import ScriptedWorkload, a_kernel, sources
+from tests.support.scripted import ScriptedWorkload, a_kernel, scripted_resources
 
 from ktrial.experiment.jobs import Job, boot_parameter, jobs_of
 from ktrial.model.design import Factor, FactorKind, LevelValue, Treatment
@@ -18,7 +18,7 @@ def factor(kind: FactorKind, target: str, *levels: LevelValue, name: str = "it")
 
 
 def one_job(study: Study, treatment: Treatment) -> Job:
-    (job,) = jobs_of(study, treatment, a_kernel(), sources())
+    (job,) = jobs_of(study, treatment, a_kernel(), scripted_resources())
     return job
 
 
@@ -79,7 +79,7 @@ def test_the_machines_settings_reach_the_boot() -> None:
 
 def test_workloads_without_files_share_a_boot_and_one_with_files_has_its_own(tmp_path: Path) -> None:
     tool = CarriedFile(host=tmp_path / "tool", guest="/usr/bin/tool", mode=0o755)
-    resources = sources({"mine": ScriptedWorkload("mine", (tool,))})
+    resources = scripted_resources({"mine": ScriptedWorkload("mine", (tool,))})
     study = a_study(workloads=("fork", "mine", "pipe"))
     fork, mine, pipe = jobs_of(study, treatments(study)[0], a_kernel(), resources)
     assert fork.boot == pipe.boot
@@ -89,7 +89,7 @@ def test_workloads_without_files_share_a_boot_and_one_with_files_has_its_own(tmp
 
 def test_a_boot_does_not_depend_on_which_other_workloads_the_study_names(tmp_path: Path) -> None:
     tool = CarriedFile(host=tmp_path / "tool", guest="/usr/bin/tool", mode=0o755)
-    resources = sources({"mine": ScriptedWorkload("mine", (tool,))})
+    resources = scripted_resources({"mine": ScriptedWorkload("mine", (tool,))})
     alone, beside = a_study(workloads=("fork",)), a_study(workloads=("mine", "fork"))
     (fork,) = jobs_of(alone, treatments(alone)[0], a_kernel(), resources)
     _, same_fork = jobs_of(beside, treatments(beside)[0], a_kernel(), resources)
@@ -115,4 +115,4 @@ def test_a_program_of_the_study_brings_its_shared_libraries() -> None:
 def test_a_file_that_is_not_there_is_an_error_before_anything_boots(tmp_path: Path) -> None:
     study = a_study(machine=MachineSettings(files=(str(tmp_path / "none"),)))
     with pytest.raises(WorkloadError, match="none"):
-        jobs_of(study, treatments(study)[0], a_kernel(), sources())
+        jobs_of(study, treatments(study)[0], a_kernel(), scripted_resources())

@@ -2,8 +2,7 @@
 
 import pytest
 from tests.support.making import a_study
-from tests.support.scripted import ScriptedMachine
-from tests.support.scripted import sources as scripted_sources
+from tests.support.scripted import ScriptedMachine, scripted_resources
 from tests.unit.experiment.test_runner_timed import Interrupting, noisy
 
 from ktrial.analysis.calibration import (
@@ -28,7 +27,7 @@ def aa_study(blocks: int = 12) -> Study:
 
 def run_on(store: Store, study: Study) -> StudyRecord:
     machine = ScriptedMachine(noisy(0.0, sd=0.01), mode=Mode.TIMED)
-    return run(study, store=store, machine=machine, sources=scripted_sources())
+    return run(study, store=store, machine=machine, resources=scripted_resources())
 
 
 def test_a_calibration_changes_nothing_but_names() -> None:
@@ -57,7 +56,7 @@ def test_it_goes_on_where_it_was_interrupted_and_is_new_otherwise(store: Store) 
             study,
             store=store,
             machine=ScriptedMachine(noisy(0.0), mode=Mode.TIMED),
-            sources=scripted_sources(),
+            resources=scripted_resources(),
             observer=Interrupting(5),
         )
     assert next_calibration(store, aa_study()) == study

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 from tests.support.making import a_sample, a_trial, planned
-from tests.support.scripted import ScriptedMachine, a_kernel, ends, sources
+from tests.support.scripted import ScriptedMachine, a_kernel, ends, scripted_resources
 
 from ktrial.analysis.errors import AnalysisError, AnalysisUsageError
 from ktrial.experiment import regression_check as baselines
@@ -39,7 +39,7 @@ def machine(numbers: Mapping[str, tuple[float, ...]], qemu: str = "7.2.22") -> S
 
 
 def runs(store: Store, where: ScriptedMachine) -> Runs:
-    return Runs(store, machine=where, sources=sources())
+    return Runs(store, machine=where, resources=scripted_resources())
 
 
 def checked(
@@ -243,7 +243,7 @@ def test_a_baseline_whose_file_is_gone_has_failed_and_not_the_kernel_under_test(
             "expected: an x86-64 kernel image (bzImage, often called vmlinuz) or an uncompressed ELF vmlinux"
         ),
     )
-    place = Runs(store, machine=machine({}), sources=sources(missing={"path:/gone": gone}))
+    place = Runs(store, machine=machine({}), resources=scripted_resources(missing={"path:/gone": gone}))
     with pytest.raises(AnalysisError, match="there is no such file"):
         baselines.kernel_named("path:/gone", place)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from scipy import stats
 from tests.support.making import a_study, a_trial, planned
-from tests.support.scripted import ScriptedMachine, a_kernel, number_of, sources
+from tests.support.scripted import ScriptedMachine, a_kernel, number_of, scripted_resources
 
 from ktrial import monitors
 from ktrial.analysis.comparability import machine_difference
@@ -68,7 +68,7 @@ def answer(boot: Boot, run: Run) -> StepResult:
 def trial_of(machine: ScriptedMachine, block: int = 0) -> Trial:
     study = a_study(machine=MachineSettings(kind="host", monitors=("counting",)), workloads=("fork",))
     plan = planned(number=block)
-    return run_trial(machine, plan, jobs_of(study, plan.treatment, a_kernel(), sources()))
+    return run_trial(machine, plan, jobs_of(study, plan.treatment, a_kernel(), scripted_resources()))
 
 
 def test_a_watched_trial_keeps_the_numbers_of_the_run_without_and_the_counts_of_that_with(
@@ -174,7 +174,7 @@ def test_a_monitor_that_cannot_watch_here_ends_the_study_before_anything_is_run(
         open_store(f"{tmp_path}/x.db") as store,
         pytest.raises(MonitorUnusable, match="it is broken") as caught,
     ):
-        run(study, store=store, machine=machine, sources=sources())
+        run(study, store=store, machine=machine, resources=scripted_resources())
     assert machine.programs == []
     assert "buy one; or leave it out" in caught.value.advice
 

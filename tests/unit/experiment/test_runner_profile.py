@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.support.places import PLUGIN_COUNTS
-from tests.support.scripted import ScriptedWorkload, a_kernel, ends, sources
+from tests.support.scripted import ScriptedWorkload, a_kernel, ends, scripted_resources
 
 from ktrial.experiment import profile as profiling
 from ktrial.experiment.jobs import Job
@@ -119,7 +119,7 @@ def built_in(use: WorkloadUse) -> BuiltIn:
 
 
 def profile(kernel: Kernel, guest: Guest, **settings: Any) -> Profile:
-    real = sources()
+    real = scripted_resources()
     modules = (Path("/lib/ext4.ko"),)
     resources = Resources(
         obtain=lambda name, progress: kernel,
@@ -131,7 +131,7 @@ def profile(kernel: Kernel, guest: Guest, **settings: Any) -> Profile:
     )
     machine_settings = MachineSettings(kernel=kernel.name, **settings)
     return profiling.profile(
-        machine_settings, WorkloadUse(name="fork"), machine=Machine(guest), sources=resources
+        machine_settings, WorkloadUse(name="fork"), machine=Machine(guest), resources=resources
     )
 
 

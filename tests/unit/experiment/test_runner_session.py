@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.making import a_study
-from tests.support.scripted import ScriptedMachine, ScriptedWorkload, number_of
-from tests.support.scripted import sources as scripted_sources
+from tests.support.scripted import ScriptedMachine, ScriptedWorkload, number_of, scripted_resources
 from tests.support.sessions import Watching, ran
 
 from ktrial.model.machine import Boot, CarriedFile
@@ -94,7 +93,7 @@ def test_the_observer_is_told_everything_from_the_calling_thread(store: Store) -
 
 def test_two_systems_of_one_treatment_are_prepared_each_once(store: Store) -> None:
     tool = CarriedFile(host=Path("/bin/true"), guest="/bin/true")
-    resources = scripted_sources({"mine": ScriptedWorkload("mine", (tool,))})
+    resources = scripted_resources({"mine": ScriptedWorkload("mine", (tool,))})
     machine = ScriptedMachine()
-    ran(store, machine, a_study(workloads=("fork", "mine"), kernels=("debian:6.1",)), sources=resources)
+    ran(store, machine, a_study(workloads=("fork", "mine"), kernels=("debian:6.1",)), resources=resources)
     assert sorted(len(boot.files) for boot in machine.prepared) == [0, 1]

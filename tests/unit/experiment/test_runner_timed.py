@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.making import a_study
-from tests.support.scripted import ScriptedMachine, ends
-from tests.support.scripted import sources as scripted_sources
+from tests.support.scripted import ScriptedMachine, ends, scripted_resources
 
 from ktrial.analysis import interim
 from ktrial.experiment.observer import Observer
@@ -42,7 +41,7 @@ def study(**timing: object) -> Study:
 
 def run_on(store: Store, which: Study, answer: Callable[[Boot, Run], StepResult]) -> StudyRecord:
     machine = ScriptedMachine(answer, mode=Mode.TIMED)
-    return run(which, store=store, machine=machine, sources=scripted_sources(), observer=Observer())
+    return run(which, store=store, machine=machine, resources=scripted_resources(), observer=Observer())
 
 
 def only(record: StudyRecord) -> Comparison:
@@ -107,7 +106,13 @@ def test_an_interrupted_study_ends_as_if_it_had_not_been(tmp_path: Path, after: 
     with open_store(tmp_path / "parts.db") as store:
         machine = ScriptedMachine(answer, mode=Mode.TIMED)
         with pytest.raises(RuntimeError):
-            run(which, store=store, machine=machine, sources=scripted_sources(), observer=Interrupting(after))
+            run(
+                which,
+                store=store,
+                machine=machine,
+                resources=scripted_resources(),
+                observer=Interrupting(after),
+            )
         parts = run_on(store, which, answer)
     assert parts.result == complete.result
     assert [trial.planned.key for trial in parts.trials] == [trial.planned.key for trial in complete.trials]
@@ -116,7 +121,7 @@ def test_an_interrupted_study_ends_as_if_it_had_not_been(tmp_path: Path, after: 
 def test_a_finished_study_runs_nothing_more(store: Store) -> None:
     first = run_on(store, study(), noisy(0.10))
     machine = ScriptedMachine(noisy(0.10), mode=Mode.TIMED)
-    again = run(study(), store=store, machine=machine, sources=scripted_sources())
+    again = run(study(), store=store, machine=machine, resources=scripted_resources())
     assert not machine.programs
     assert again == first
 
@@ -124,7 +129,7 @@ def test_a_finished_study_runs_nothing_more(store: Store) -> None:
 def test_a_spent_budget_ends_the_study_with_what_is_there(store: Store) -> None:
     machine = ScriptedMachine(noisy(0.0, sd=0.2), mode=Mode.TIMED, seconds=0.02)
     which = study(budget_seconds=0.25)
-    record = run(which, store=store, machine=machine, sources=scripted_sources())
+    record = run(which, store=store, machine=machine, resources=scripted_resources())
     assert only(record).verdict is Verdict.INCONCLUSIVE
     assert blocks(record) < 20
     assert interim.InterimData(which, record.trials).budget_is_spent
@@ -181,7 +186,7 @@ class Looking(Observer):
 def test_the_observer_is_told_of_every_block(store: Store) -> None:
     looking = Looking()
     machine = ScriptedMachine(noisy(0.0, sd=0.2), mode=Mode.TIMED)
-    run(study(blocks=12), store=store, machine=machine, sources=scripted_sources(), observer=looking)
+    run(study(blocks=12), store=store, machine=machine, resources=scripted_resources(), observer=looking)
     assert looking.looks == [
         *[(ended, 6) for ended in range(6)],
         *[(ended, 10) for ended in range(6, 10)],
@@ -214,7 +219,7 @@ def test_trials_are_read_once_and_verdicts_so_far_are_made_ever_more_seldom(
     watching = Watching()
     machine = ScriptedMachine(noisy(0.0, sd=0.2), mode=Mode.TIMED)
     fixed = study(blocks=30, stopping=Stopping.FIXED)
-    record = run(fixed, store=store, machine=machine, sources=scripted_sources(), observer=watching)
+    record = run(fixed, store=store, machine=machine, resources=scripted_resources(), observer=watching)
     assert (blocks(record), len(record.trials)) == (30, 60)
     assert len(readings) <= 2, "of 30 blocks each read all trials of those before"
     assert 11 <= len(watching.seen) <= 22
@@ -234,5 +239,5 @@ def test_what_another_has_stored_meanwhile_is_not_overlooked(store: Store) -> No
                 run_on(store, fixed, noisy(0.0))
 
     machine = ScriptedMachine(noisy(0.0), mode=Mode.TIMED)
-    record = run(fixed, store=store, machine=machine, sources=scripted_sources(), observer=Helped())
+    record = run(fixed, store=store, machine=machine, resources=scripted_resources(), observer=Helped())
     assert len(record.trials) == len({trial.planned.key for trial in record.trials}) == 16

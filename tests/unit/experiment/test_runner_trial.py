@@ -11,7 +11,7 @@ from tests.support.scripted import (
     ends,
     number_of,
     refused,
-    sources,
+    scripted_resources,
 )
 
 from ktrial import __version__
@@ -38,7 +38,7 @@ def one(factors: tuple[Factor, ...] = ()) -> tuple[PlannedTrial, tuple[Job, ...]
     study = a_study(factors=factors)
     planned = plan(study).trials[0]
     kernel = a_kernel(str(planned.treatment.levels["kernel"]))
-    return planned, jobs_of(resolved(study), planned.treatment, kernel, sources())
+    return planned, jobs_of(resolved(study), planned.treatment, kernel, scripted_resources())
 
 
 def run_on(machine: ScriptedMachine, factors: tuple[Factor, ...] = ()) -> Trial:
@@ -189,7 +189,7 @@ def test_what_failed_when_it_was_prepared_is_not_booted_again() -> None:
 def test_a_system_of_its_own_that_fails_leaves_the_others_alone() -> None:
     study = a_study(workloads=("fork", "mine"))
     tool = CarriedFile(host="/bin/true", guest="/bin/true")
-    resources = sources({"mine": ScriptedWorkload("mine", (tool,))})
+    resources = scripted_resources({"mine": ScriptedWorkload("mine", (tool,))})
     planned = plan(study).trials[0]
     jobs = jobs_of(study, planned.treatment, a_kernel(), resources)
     failed = {jobs[1].boot: ends(Outcome.OUT_OF_MEMORY, "the initial RAM disk does not fit")}

@@ -5,8 +5,14 @@ from dataclasses import replace
 
 import pytest
 from tests.support.making import a_study
-from tests.support.scripted import ScriptedMachine, ScriptedWorkload, ends, not_found, number_of
-from tests.support.scripted import sources as scripted_sources
+from tests.support.scripted import (
+    ScriptedMachine,
+    ScriptedWorkload,
+    ends,
+    not_found,
+    number_of,
+    scripted_resources,
+)
 from tests.support.sessions import Watching, ran
 
 from ktrial.kernels.errors import CacheFull, KernelNotFound, NotAKernel
@@ -27,8 +33,8 @@ THREE_KERNELS = a_study(kernels=("debian:6.1", "debian:6.12", "debian:7.2"))
 # Kernels that cannot be had, and systems that fail
 def test_a_kernel_that_cannot_be_had_is_an_outcome_and_the_study_goes_on(store: Store) -> None:
     watching = Watching()
-    lacking = scripted_sources(missing={"debian:6.12": not_found("debian:6.12")})
-    record = ran(store, ScriptedMachine(), THREE_KERNELS, sources=lacking, observer=watching)
+    lacking = scripted_resources(missing={"debian:6.12": not_found("debian:6.12")})
+    record = ran(store, ScriptedMachine(), THREE_KERNELS, resources=lacking, observer=watching)
     by_kernel = {(trial.planned.treatment.label, trial.outcome) for trial in record.trials}
     assert by_kernel == {
         ("debian:6.1", Outcome.COMPLETED),
@@ -45,24 +51,24 @@ def test_a_kernel_that_cannot_be_had_is_an_outcome_and_the_study_goes_on(store: 
 def test_where_only_one_side_of_every_comparison_can_be_had_nothing_is_booted(
     store: Store, name: str
 ) -> None:
-    watching, lacking = Watching(), scripted_sources(missing={name: not_found(name)})
+    watching, lacking = Watching(), scripted_resources(missing={name: not_found(name)})
     with pytest.raises(KernelNotFound):
-        ran(store, ScriptedMachine(), sources=lacking, observer=watching)
+        ran(store, ScriptedMachine(), resources=lacking, observer=watching)
     assert store.trials(1) == ()
     assert watching.of("preparing") == []
 
 
 def test_a_trial_without_its_kernel_is_tried_again_by_the_next_run(store: Store) -> None:
-    lacking = scripted_sources(missing={"debian:6.12": not_found("debian:6.12")})
-    ran(store, ScriptedMachine(), THREE_KERNELS, sources=lacking)
+    lacking = scripted_resources(missing={"debian:6.12": not_found("debian:6.12")})
+    ran(store, ScriptedMachine(), THREE_KERNELS, resources=lacking)
     record = ran(store, ScriptedMachine(), THREE_KERNELS)
     assert [trial.outcome for trial in record.trials] == [Outcome.COMPLETED] * 9
 
 
 def test_a_file_that_is_no_kernel_is_an_outcome(store: Store) -> None:
     error = NotAKernel(path="/x", found="a text file")
-    lacking = scripted_sources(missing={"debian:6.12": error})
-    record = ran(store, ScriptedMachine(), THREE_KERNELS, sources=lacking)
+    lacking = scripted_resources(missing={"debian:6.12": error})
+    record = ran(store, ScriptedMachine(), THREE_KERNELS, resources=lacking)
     failed = [trial for trial in record.trials if trial.outcome is Outcome.NOT_A_KERNEL]
     assert len(failed) == 3
     assert "it is a text file" in failed[0].reason
@@ -71,14 +77,14 @@ def test_a_file_that_is_no_kernel_is_an_outcome(store: Store) -> None:
 def test_where_no_kernel_can_be_had_the_run_ends_with_the_first_error(store: Store) -> None:
     missing = {name: not_found(name) for name in ("debian:6.1", "debian:6.12")}
     with pytest.raises(KernelNotFound):
-        ran(store, ScriptedMachine(), sources=scripted_sources(missing=dict(missing)))
+        ran(store, ScriptedMachine(), resources=scripted_resources(missing=dict(missing)))
     assert store.trials(1) == ()
 
 
 def test_a_full_cache_ends_the_run(store: Store) -> None:
     error = CacheFull(directory="/cache", needed="1 MiB", free="0 B")
     with pytest.raises(CacheFull):
-        ran(store, ScriptedMachine(), sources=scripted_sources(missing={"debian:6.12": error}))
+        ran(store, ScriptedMachine(), resources=scripted_resources(missing={"debian:6.12": error}))
 
 
 def _of(kernel: str, error: Exception) -> Callable[[Boot], None]:
@@ -151,7 +157,12 @@ def test_an_unknown_workload_is_an_error_before_any_kernel_is_fetched(store: Sto
 
     watching = Watching()
     with pytest.raises(BadWorkload):
-        ran(store, ScriptedMachine(), sources=replace(scripted_sources(), workload=none), observer=watching)
+        ran(
+            store,
+            ScriptedMachine(),
+            resources=replace(scripted_resources(), workload=none),
+            observer=watching,
+        )
     assert watching.told == []
     assert store.studies() == ()
 

@@ -12,8 +12,7 @@ import pytest
 from tests.support.fault_points import declared, each_kill_at
 from tests.support.killing import directory_in_memory
 from tests.support.making import a_study
-from tests.support.scripted import ScriptedMachine, number_of
-from tests.support.scripted import sources as scripted_sources
+from tests.support.scripted import ScriptedMachine, number_of, scripted_resources
 
 from ktrial.errors import Interrupted
 from ktrial.experiment.session import run
@@ -69,7 +68,7 @@ class Runs:
 
         machine = ScriptedMachine(answer)
         with open_store(self.store) as store:
-            return run(STUDY, store=store, machine=machine, sources=scripted_sources(), jobs=AT_ONCE)
+            return run(STUDY, store=store, machine=machine, resources=scripted_resources(), jobs=AT_ONCE)
 
     def stored(self) -> dict[str, Trial]:
         with open_store(self.store) as store:

@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.making import a_study
-from tests.support.scripted import ScriptedMachine, number_of, wait_until
-from tests.support.scripted import sources as scripted_sources
+from tests.support.scripted import ScriptedMachine, number_of, scripted_resources, wait_until
 from tests.support.sessions import Watching, ran
 
 from ktrial.errors import Interrupted
@@ -81,7 +80,7 @@ def test_a_run_is_stopped_even_where_nobody_can_be_told_so(store: Store) -> None
 
 
 def test_a_signal_while_kernels_are_fetched_ends_the_run(store: Store) -> None:
-    resources = scripted_sources()
+    resources = scripted_resources()
 
     def obtain(_kernel: KernelRef, _progress: Progress) -> Kernel:
         os.kill(os.getpid(), signal.SIGINT)
@@ -89,7 +88,7 @@ def test_a_signal_while_kernels_are_fetched_ends_the_run(store: Store) -> None:
         raise AssertionError("the signal did not arrive")
 
     with pytest.raises(Interrupted, match="0 of 6 trials are stored"):
-        ran(store, ScriptedMachine(), sources=replace(resources, obtain=obtain))
+        ran(store, ScriptedMachine(), resources=replace(resources, obtain=obtain))
 
 
 def test_a_store_that_was_deleted_is_not_said_to_have_anything(store: Store, tmp_path: Path) -> None:
@@ -200,7 +199,10 @@ def test_sigkill_at_any_instant_loses_at_most_the_trials_under_way(tmp_path: Pat
     with open_store(file) as store, open_store(tmp_path / "whole.db") as second:
         resumed = store.trials(1)
         complete = run(
-            a_study(perturbations=100), store=second, machine=ScriptedMachine(), sources=scripted_sources()
+            a_study(perturbations=100),
+            store=second,
+            machine=ScriptedMachine(),
+            resources=scripted_resources(),
         )
     assert [(trial.planned, trial.samples) for trial in resumed] == [
         (trial.planned, trial.samples) for trial in complete.trials

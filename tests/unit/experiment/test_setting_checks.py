@@ -2,7 +2,7 @@
 
 import pytest
 from tests.support.making import a_study
-from tests.support.scripted import ScriptedMachine, ends, sources
+from tests.support.scripted import ScriptedMachine, ends, scripted_resources
 
 from ktrial.experiment.errors import StudyRefused
 from ktrial.experiment.session import run
@@ -73,7 +73,7 @@ def test_a_setting_that_no_kernel_has_is_refused_before_any_trial(
     machine = FakeMachine(Kernels(("", f"/{file}", errno)))
     study = of_settings("vm.swappiness", name)
     with pytest.raises(StudyRefused) as refused:
-        run(study, store=store, machine=machine, sources=sources())
+        run(study, store=store, machine=machine, resources=scripted_resources())
     assert says in refused.value.message
     assert "(debian:6.1, debian:6.12)" in refused.value.message
     assert refused.value.exit_code == 2
@@ -85,27 +85,31 @@ def test_a_setting_that_no_kernel_has_is_refused_before_any_trial(
 def test_a_word_that_is_nearly_a_knob_names_it(store: Store) -> None:
     machine = FakeMachine(Kernels(("", "swapiness", "ENOENT")))
     with pytest.raises(StudyRefused, match=r"did you mean vm\.swappiness"):
-        run(of_settings("vm.swapiness"), store=store, machine=machine, sources=sources())
+        run(of_settings("vm.swapiness"), store=store, machine=machine, resources=scripted_resources())
 
 
 def test_what_one_kernel_has_is_tried_and_an_outcome_in_the_other(store: Store) -> None:
     machine = FakeMachine(Kernels(("6.1", "no_such_thing", "ENOENT")))
     kernels = ("debian:6.1", "debian:5.10")
-    record = run(of_settings(TYPO, kernels=kernels), store=store, machine=machine, sources=sources())
+    record = run(
+        of_settings(TYPO, kernels=kernels), store=store, machine=machine, resources=scripted_resources()
+    )
     outcomes = {(trial.planned.treatment.levels["kernel"], trial.outcome) for trial in record.trials}
     assert outcomes == {("debian:6.1", Outcome.REFUSED), ("debian:5.10", Outcome.COMPLETED)}
 
 
 def test_a_search_takes_what_no_kernel_has_for_an_outcome(store: Store) -> None:
     machine = FakeMachine(Kernels(("", "no_such_thing", "ENOENT")))
-    record = run(of_settings(TYPO), store=store, machine=machine, sources=sources(), any_settings=True)
+    record = run(
+        of_settings(TYPO), store=store, machine=machine, resources=scripted_resources(), any_settings=True
+    )
     assert {trial.outcome for trial in record.trials} == {Outcome.REFUSED}
 
 
 @pytest.mark.parametrize("errno", ["EPERM", "EINVAL"])
 def test_a_value_that_is_refused_is_an_outcome_of_its_treatment(errno: str, store: Store) -> None:
     machine = FakeMachine(Kernels(("", "no_such_thing", errno), value="1"))
-    record = run(of_settings(TYPO), store=store, machine=machine, sources=sources())
+    record = run(of_settings(TYPO), store=store, machine=machine, resources=scripted_resources())
     of_value = {trial.planned.treatment.levels[TYPO]: trial.outcome for trial in record.trials}
     assert of_value == {1: Outcome.REFUSED, 2: Outcome.COMPLETED}
 
@@ -114,14 +118,14 @@ def test_a_guest_that_ends_is_an_outcome_too(store: Store) -> None:
     def panics(boot: Boot, step: Step) -> StepResult:
         raise ends(Outcome.PANICKED, "Fatal exception")
 
-    record = run(of_settings(TYPO), store=store, machine=FakeMachine(panics), sources=sources())
+    record = run(of_settings(TYPO), store=store, machine=FakeMachine(panics), resources=scripted_resources())
     assert {trial.outcome for trial in record.trials} == {Outcome.PANICKED}
 
 
 def test_what_the_catalogue_knows_is_not_asked_for_and_the_rest_once(store: Store) -> None:
     catalogued, probed = FakeMachine(Kernels()), FakeMachine(Kernels())
-    run(of_settings("vm.swappiness"), store=store, machine=catalogued, sources=sources())
-    run(of_settings(TYPO), store=store, machine=probed, sources=sources())
+    run(of_settings("vm.swappiness"), store=store, machine=catalogued, resources=scripted_resources())
+    run(of_settings(TYPO), store=store, machine=probed, resources=scripted_resources())
     assert len(catalogued.performed) == len(programs(catalogued)) == 12
     assert len(programs(probed)) == 12
     assert len(probed.performed) == 12 + 1, "the first kernel has it"
@@ -129,11 +133,11 @@ def test_what_the_catalogue_knows_is_not_asked_for_and_the_rest_once(store: Stor
 
 def test_a_study_that_goes_on_is_not_asked_again(store: Store) -> None:
     study = of_settings(TYPO)
-    run(study, store=store, machine=FakeMachine(Kernels()), sources=sources())
+    run(study, store=store, machine=FakeMachine(Kernels()), resources=scripted_resources())
     (stored,) = store.studies()
     store.remove_trials_of(stored.id, {store.trials(stored.id)[0].planned.key})
     machine = FakeMachine(Kernels())
-    run(study, store=store, machine=machine, sources=sources())
+    run(study, store=store, machine=machine, resources=scripted_resources())
     assert len(machine.performed) == 1
 
 
@@ -142,6 +146,11 @@ def test_what_this_host_lacks_ends_the_run(store: Store) -> None:
         raise MachineToolMissing(machine="exact", program="mke2fs", where="on PATH", package="e2fsprogs")
 
     with pytest.raises(MachineToolMissing):
-        run(of_settings(TYPO), store=store, machine=ScriptedMachine(on_prepare=full), sources=sources())
+        run(
+            of_settings(TYPO),
+            store=store,
+            machine=ScriptedMachine(on_prepare=full),
+            resources=scripted_resources(),
+        )
     (stored,) = store.studies()
     assert store.trials(stored.id) == ()

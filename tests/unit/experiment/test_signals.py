@@ -17,7 +17,7 @@ import pytest
 from tests.support.killing import directory_in_memory, forked
 from tests.support.knob_tree import Tree, made
 from tests.support.making import a_study
-from tests.support.scripted import ScriptedMachine, a_kernel, number_of, sources
+from tests.support.scripted import ScriptedMachine, a_kernel, number_of, scripted_resources
 from tests.support.tuning import TunableMachine, a_search
 
 from ktrial.cli.error_handling import ErrorHandling
@@ -81,13 +81,13 @@ def timed_study(store: Store, changes: Changes) -> None:
     machine = ScriptedMachine(
         answer, mode=Mode.TIMED, on_prepare=boots, on_write=on_write, on_end=journal.undo
     )
-    run(STUDY, store=store, machine=machine, sources=sources(), observer=Telling(), until=BLOCKS)
+    run(STUDY, store=store, machine=machine, resources=scripted_resources(), observer=Telling(), until=BLOCKS)
 
 
 def exact_study(store: Store, _changes: Changes) -> None:
     machine = ScriptedMachine(answer, on_prepare=boots)
     study = a_study(workloads=("fork",))
-    run(study, store=store, machine=machine, sources=sources(), observer=Telling(), jobs=2)
+    run(study, store=store, machine=machine, resources=scripted_resources(), observer=Telling(), jobs=2)
 
 
 def a_tuning(store: Store, _changes: Changes) -> None:
@@ -96,20 +96,20 @@ def a_tuning(store: Store, _changes: Changes) -> None:
         return 1000.0
 
     machine = TunableMachine(number)
-    study = with_space(a_search("vm.swappiness", "vm.numa_stat"), machine, sources(), Observer())
+    study = with_space(a_search("vm.swappiness", "vm.numa_stat"), machine, scripted_resources(), Observer())
     fault_point("test: before a search")
-    run_search(study, store=store, machine=machine, sources=sources())
+    run_search(study, store=store, machine=machine, resources=scripted_resources())
 
 
 def a_check(store: Store, _changes: Changes) -> None:
-    runs = Runs(store, machine=ScriptedMachine(answer, on_prepare=boots), sources=sources())
+    runs = Runs(store, machine=ScriptedMachine(answer, on_prepare=boots), resources=scripted_resources())
     good = baselines.of_kernel(a_kernel("debian:6.1"), HOW, runs)
     fault_point("test: between two kernels")
     check(a_kernel("debian:6.12"), good, HOW, {"fork": 0.01}, runs)
 
 
 def a_watch(store: Store, _changes: Changes) -> None:
-    runs = Runs(store, machine=ScriptedMachine(answer, on_prepare=boots), sources=sources())
+    runs = Runs(store, machine=ScriptedMachine(answer, on_prepare=boots), resources=scripted_resources())
     for release in ("6.12.1", "6.12.2"):
         look(
             "debian:6.12",
@@ -285,8 +285,8 @@ def test_of_a_search_whose_store_was_deleted_nothing_is_promised(tree: Tree) -> 
             raise MachineStopped(machine=machine.name)
 
         machine = TunableMachine(number)
-        study = with_space(a_search("vm.swappiness"), machine, sources(), Observer())
-        run_search(study, store=store, machine=machine, sources=sources())
+        study = with_space(a_search("vm.swappiness"), machine, scripted_resources(), Observer())
+        run_search(study, store=store, machine=machine, resources=scripted_resources())
 
     process = ended(tree, losing_its_store, signal.SIGINT)
     assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 128 + signal.SIGINT

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.support.crates import SPIN, profile
 from tests.support.making import a_study, a_trial, planned
-from tests.support.scripted import ScriptedMachine, a_kernel, number_of, sources
+from tests.support.scripted import ScriptedMachine, a_kernel, number_of, scripted_resources
 
 from ktrial import report
 from ktrial.analysis.result import load_record
@@ -38,7 +38,9 @@ def test_counters_are_the_parts_and_their_first_places() -> None:
 
 def test_they_are_counted_under_the_first_perturbation_alone() -> None:
     plan = planned()
-    (job,) = jobs_of(a_study(machine=MACHINE, workloads=("fork",)), plan.treatment, a_kernel(), sources())
+    (job,) = jobs_of(
+        a_study(machine=MACHINE, workloads=("fork",)), plan.treatment, a_kernel(), scripted_resources()
+    )
     assert monitoring.of_trial(job, 0) == (WAITS, RUN_DELAY)
     assert monitoring.of_trial(job, 1) == (RUN_DELAY,)
 
@@ -46,7 +48,9 @@ def test_they_are_counted_under_the_first_perturbation_alone() -> None:
 def test_a_machine_that_cannot_count_them_is_a_warning_and_the_trial_keeps_its_numbers() -> None:
     study = a_study(machine=MachineSettings(kind="exact-parallel", monitors=(WAITS,)), workloads=("fork",))
     plan = planned()
-    trial = run_trial(ScriptedMachine(number_of), plan, jobs_of(study, plan.treatment, a_kernel(), sources()))
+    trial = run_trial(
+        ScriptedMachine(number_of), plan, jobs_of(study, plan.treatment, a_kernel(), scripted_resources())
+    )
     assert trial.outcome is Outcome.COMPLETED
     (warning,) = trial.warnings
     assert warning.kind is WarningKind.COUNTERS_MISSING

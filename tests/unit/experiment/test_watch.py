@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.command_line import CommandLine
-from tests.support.scripted import ScriptedMachine, a_kernel, ends, sources
+from tests.support.scripted import ScriptedMachine, a_kernel, ends, scripted_resources
 
 from ktrial.analysis.errors import NothingToWatch
 from ktrial.experiment.regression_check import worst
@@ -42,7 +42,7 @@ def seen(store: Store, release: str, qemu: str = "7.2.22") -> TargetLook:
         return version(release)
 
     machine = ScriptedMachine(answer, qemu=qemu)
-    runs = Runs(store, machine=machine, sources=sources())
+    runs = Runs(store, machine=machine, resources=scripted_resources())
     return look("debian:6.12", HOW, {"fork": 0.01}, runs, obtain)
 
 

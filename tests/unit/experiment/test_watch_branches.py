@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.support.command_line import CommandLine
 from tests.support.fake_builds import FakeBuilder, git, has_what_builds_need
-from tests.support.scripted import ScriptedMachine, a_kernel, sources
+from tests.support.scripted import ScriptedMachine, a_kernel, scripted_resources
 
 from ktrial.analysis.errors import AnalysisError, NothingToWatch
 from ktrial.experiment import kernel_choice, watch
@@ -61,7 +61,7 @@ def built(monkeypatch: pytest.MonkeyPatch, tree: Path) -> list[str]:
 
     def runs(store: Store, _observer: Observer, _jobs: int | None) -> Runs:
         builder = replace(FakeBuilder().builder, build=build)
-        return Runs(store, machine=ScriptedMachine(_answer), sources=sources(builder=builder))
+        return Runs(store, machine=ScriptedMachine(_answer), resources=scripted_resources(builder=builder))
 
     def build(request: Build, progress: Progress) -> Kernel:
         commits.append(request.source)

@@ -10,7 +10,7 @@ from tests.support.fake_builds import FakeBuilder
 from tests.support.fault_points import declared
 from tests.support.fleet_processes import Workers
 from tests.support.fleets import FleetBuilder, a_build, behave, logged, run_on, with_all_there
-from tests.support.scripted import sources
+from tests.support.scripted import scripted_resources
 
 from ktrial.fleet.fleet import Fleet
 from ktrial.fleet.settings import FleetSettings
@@ -51,7 +51,7 @@ def test_a_study_on_the_fleet_has_its_kernels_built_there(
     }
     study = study_from(data, StudySource("study.toml"), "built", place, KNOWN)
     asked = FleetBuilder(fleet)
-    record = run_on(fleet, study, store, sources=sources(builder=asked.builder))
+    record = run_on(fleet, study, store, resources=scripted_resources(builder=asked.builder))
     assert len(logged(logs, "compiled")) == len(record.trials) == 2
     assert asked.here.built == []
     assert {one.provenance.kernel_compiler for one in record.trials} == {"gcc 12.2"}

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.support.fleet_processes import with_images
 from tests.support.fleets import Heard, a_fleet, numbers, run_here, run_on, study_of, with_all_there
-from tests.support.scripted import sources
+from tests.support.scripted import scripted_resources
 
 from ktrial.file_store import BadFileStore, FileStore, FileStoreFailed, checked
 from ktrial.fleet.errors import FleetError
@@ -47,9 +47,9 @@ def test_workers_take_their_files_from_the_store(
     address: str, store: Store, other: Store, place: Path
 ) -> None:
     study, heard = study_of(4), Heard()
-    kernels = with_images(place, IMAGE_BYTES, sources)
+    kernels = with_images(place, IMAGE_BYTES, scripted_resources)
     with a_fleet(address, files=str(place / "shared")) as fleet:
-        record = run_on(with_all_there(fleet, 2), study, store, heard, sources=kernels)
+        record = run_on(with_all_there(fleet, 2), study, store, heard, resources=kernels)
         digests = {one for package in fleet.packages.values() for one in package.digests}
     assert {one.name for one in files_in(place / "shared")} == digests
     assert len(digests) == IMAGES + len(fleet.packages)
@@ -60,9 +60,9 @@ def test_workers_take_their_files_from_the_store(
 def test_what_is_damaged_in_the_store_is_told_and_mended(
     address: str, logs: Path, store: Store, other: Store, place: Path
 ) -> None:
-    kernels = with_images(place, IMAGE_BYTES, sources)
+    kernels = with_images(place, IMAGE_BYTES, scripted_resources)
     with a_fleet(address, files=str(place / "shared")) as fleet:
-        run_on(fleet, study_of(2), store, sources=kernels)
+        run_on(fleet, study_of(2), store, resources=kernels)
     contents = {path: path.read_bytes() for path in files_in(place / "shared")}
     for path, content in contents.items():
         path.write_bytes(bytes(len(content)))
@@ -70,7 +70,7 @@ def test_what_is_damaged_in_the_store_is_told_and_mended(
         shutil.rmtree(path)
     heard = Heard()
     with a_fleet(address, files=str(place / "shared")) as fleet:
-        record = run_on(fleet, study_of(2), other, heard, sources=kernels)
+        record = run_on(fleet, study_of(2), other, heard, resources=kernels)
     assert numbers(record)
     mended = {text for text in heard.notices if text.endswith("it is put there anew")}
     assert len(mended) == len(contents)
@@ -101,7 +101,7 @@ def test_a_store_that_cannot_be_written_ends_the_run_with_the_reason(
 def test_a_worker_that_does_not_see_the_store_is_refused_with_advice(
     fleet: Fleet, store: Store, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kernels = with_images(place, IMAGE_BYTES + 1, sources)  # which no worker has yet
+    kernels = with_images(place, IMAGE_BYTES + 1, scripted_resources)  # which no worker has yet
     monkeypatch.setattr(FileStore, "put", lambda *_arguments, **_options: None)
     with pytest.raises(FleetError, match="names a place that"):
-        run_on(fleet, study_of(2), store, sources=kernels)
+        run_on(fleet, study_of(2), store, resources=kernels)

@@ -15,7 +15,7 @@ from tests.support.fleet_processes import (
     with_images,
 )
 from tests.support.fleets import FleetBuilder, a_build, behave, numbers, run_here, run_on, study_of
-from tests.support.scripted import sources
+from tests.support.scripted import scripted_resources
 
 from ktrial.experiment.errors import TrialsNotMeasured
 from ktrial.fleet.fleet import Fleet
@@ -38,7 +38,9 @@ def performed(fleet: Fleet, study: Study, store: Store, place: Path) -> tuple[St
     """
     for again in count():
         try:
-            return run_on(fleet, study, store, sources=with_images(place, IMAGE_BYTES, sources)), again
+            return run_on(
+                fleet, study, store, resources=with_images(place, IMAGE_BYTES, scripted_resources)
+            ), again
         except TrialsNotMeasured:
             continue
     raise AssertionError

@@ -23,7 +23,7 @@ from tests.support.command_line import CommandLine
 from tests.support.fleets import FleetBuilder, a_build
 from tests.support.leased_system import Heard, OtherSystem
 from tests.support.making import a_study
-from tests.support.scripted import ScriptedMachine, sources, wait_until
+from tests.support.scripted import ScriptedMachine, scripted_resources, wait_until
 
 from ktrial.errors import Interrupted
 from ktrial.experiment import machine_lease
@@ -110,7 +110,12 @@ def measured(
     with Fleet(settings) as fleet:
         try:
             return run(
-                STUDY, store=store, machine=machine, observer=heard, sources=sources(), executors=fleet
+                STUDY,
+                store=store,
+                machine=machine,
+                observer=heard,
+                resources=scripted_resources(),
+                executors=fleet,
             )
         finally:
             machine.close()
@@ -363,7 +368,7 @@ def test_what_measures_this_system_is_in_no_fleet(store: Store) -> None:
         pytest.raises(FleetUsageError, match="measures this system, in real time"),
         Fleet(FleetSettings("tcp://127.0.0.1:1")) as fleet,
     ):
-        run(STUDY, store=store, machine=machine, sources=sources(), executors=fleet)
+        run(STUDY, store=store, machine=machine, resources=scripted_resources(), executors=fleet)
     assert machine.checked == 0
 
 

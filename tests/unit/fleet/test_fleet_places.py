@@ -12,7 +12,7 @@ from tests.support import databases
 from tests.support.fleet_processes import FleetProcesses, connected, with_images
 from tests.support.fleets import Heard, a_fleet, behave, numbers, run_here, run_on, study_of, with_all_there
 from tests.support.places import ROOT
-from tests.support.scripted import sources
+from tests.support.scripted import scripted_resources
 
 from ktrial.store.store import Store, open_store
 
@@ -44,7 +44,11 @@ def test_a_worker_whose_disk_is_full_is_refused_and_others_do_its_work(
     processes.start_worker(2)
     with connected(processes) as fleet:
         record = run_on(
-            with_all_there(fleet, 2), STUDY, store, heard, sources=with_images(place, IMAGE_BYTES, sources)
+            with_all_there(fleet, 2),
+            STUDY,
+            store,
+            heard,
+            resources=with_images(place, IMAGE_BYTES, scripted_resources),
         )
     assert numbers(record) == numbers(run_here(STUDY, other))
     assert {one.provenance.worker for one in record.trials} == {"worker-2"}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.fleets import PortableTunableMachine, behave, logged
-from tests.support.scripted import sources
+from tests.support.scripted import scripted_resources
 from tests.support.tuning import a_search
 
 from ktrial.experiment.executor import (
@@ -34,7 +34,7 @@ AT_ONCE = 4
 
 
 def searched(runs: int = 16) -> Study:
-    study = with_space(a_search(*KNOBS), PortableTunableMachine(), sources(), Observer())
+    study = with_space(a_search(*KNOBS), PortableTunableMachine(), scripted_resources(), Observer())
     assert study.search
     changed = {**dict(study.search), "budget": Budget(runs=runs), "at_once": AT_ONCE}
     return study.model_copy(update={"search": Search.model_validate(changed)})
@@ -42,7 +42,9 @@ def searched(runs: int = 16) -> Study:
 
 def tuned_by(executors: Executors, store: Store, study: Study) -> Tuned:
     with performed_by(executors):
-        return run_search(study, store=store, machine=PortableTunableMachine(), sources=sources())
+        return run_search(
+            study, store=store, machine=PortableTunableMachine(), resources=scripted_resources()
+        )
 
 
 def asked(tuned: Tuned) -> list[tuple[object, ...]]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.support.command_line import KNOWN
 from tests.support.fake_builds import FakeBuilder
-from tests.support.scripted import ScriptedMachine, sources
+from tests.support.scripted import ScriptedMachine, scripted_resources
 
 from ktrial.errors import KtrialError
 from ktrial.experiment.observer import Observer
@@ -60,8 +60,8 @@ def flags(*levels: str) -> dict[str, object]:
 
 
 def ran(study: Study, store: Store, builds: FakeBuilder, observer: Observer | None = None) -> StudyRecord:
-    own_value = sources(builder=builds.builder)
-    return run(study, store=store, machine=ScriptedMachine(), sources=own_value, observer=observer)
+    own_value = scripted_resources(builder=builds.builder)
+    return run(study, store=store, machine=ScriptedMachine(), resources=own_value, observer=observer)
 
 
 def test_every_kernel_is_configured_before_the_first_is_built(tmp_path: Path, store: Store) -> None:
@@ -161,4 +161,4 @@ def test_a_host_without_a_compiler_ends_the_run(tmp_path: Path, store: Store) ->
     builder = Builder(build=real.build, configured=missing, cached=real.cached)
     study = a_study(tmp_path, allocator=options("SLAB=y", "SLUB=y"))
     with pytest.raises(BuildToolsMissing):
-        run(study, store=store, machine=ScriptedMachine(), sources=sources(builder=builder))
+        run(study, store=store, machine=ScriptedMachine(), resources=scripted_resources(builder=builder))

@@ -212,7 +212,7 @@ def test_steps_that_need_linux_are_refused_as_well(machine: SshMachine) -> None:
 @pytest.mark.nightly
 def test_a_study_of_a_command_is_measured_there(machine: SshMachine, tmp_path: Path) -> None:
     with open_store(tmp_path / "store.db") as store:
-        record = run(study(tmp_path, COMMAND), store=store, machine=machine, sources=default_resources())
+        record = run(study(tmp_path, COMMAND), store=store, machine=machine, resources=default_resources())
     assert [trial.outcome for trial in record.trials] == [Outcome.COMPLETED] * 6
     paused = [
         sample.value > 0.2 * NANOSECONDS

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 from tests.support.fake_builds import FakeBuilder
-from tests.support.scripted import ends, sources
+from tests.support.scripted import ends, scripted_resources
 from tests.support.tuning import TunableMachine, a_search
 
 from ktrial.experiment.observer import Observer
@@ -35,13 +35,13 @@ def asked_of(machine: TunableMachine, study: Study, there: Resources, *wanted: C
 
 def test_a_kernel_that_cannot_be_fetched_now_is_no_result_of_a_configuration() -> None:
     machine = TunableMachine(lambda _boot, _written: 1000.0)
-    study = with_space(a_search("kernel=debian:6.1"), machine, sources(), Observer())
+    study = with_space(a_search("kernel=debian:6.1"), machine, scripted_resources(), Observer())
     offline: dict[str, KernelError] = {
         "debian:6.1": FetchFailed(name="debian:6.1", distribution="Debian", problem="no route")
     }
     with pytest.raises(FetchFailed, match="no route"):
-        asked_of(machine, study, sources(missing=offline), {"kernel": "debian:6.1"})
-    (trial,) = asked_of(machine, study, sources(), {"kernel": "debian:6.1"})
+        asked_of(machine, study, scripted_resources(missing=offline), {"kernel": "debian:6.1"})
+    (trial,) = asked_of(machine, study, scripted_resources(), {"kernel": "debian:6.1"})
     assert trial.outcome is Outcome.COMPLETED
 
 
@@ -55,7 +55,7 @@ def test_a_build_that_ran_out_of_memory_is_no_result_and_one_that_fails_is() -> 
         return FakeBuilder.kernel(wanted)
 
     machine = TunableMachine(lambda _boot, _written: 1000.0)
-    there = sources(builder=replace(FakeBuilder().builder, build=built))
+    there = scripted_resources(builder=replace(FakeBuilder().builder, build=built))
     study = a_search("kconfig:SLAB=y", builds={"mine": Build(source="/src/linux")})
     study = with_space(study, machine, there, Observer())
     with pytest.raises(BuildCutShort):
@@ -80,8 +80,10 @@ def test_what_the_clock_has_ended_once_is_run_again() -> None:
     machine = TunableMachine(held_up, mode=Mode.TIMED)
     busy, hangs = asked_of(
         machine,
-        with_space(a_search("vm.vfs_cache_pressure", "vm.swappiness"), machine, sources(), Observer()),
-        sources(),
+        with_space(
+            a_search("vm.vfs_cache_pressure", "vm.swappiness"), machine, scripted_resources(), Observer()
+        ),
+        scripted_resources(),
         {"vm.vfs_cache_pressure": "400"},
         {"vm.swappiness": "200"},
     )

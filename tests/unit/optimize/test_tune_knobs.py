@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from tests.support.fake_builds import NO_OPTION, FakeBuilder
-from tests.support.scripted import sources
+from tests.support.scripted import scripted_resources
 from tests.support.tuning import FILES, TunableMachine, a_search
 
 from ktrial.experiment.observer import Observer
@@ -23,7 +23,7 @@ BACKGROUND = "/proc/sys/vm/dirty_background_ratio"
 
 def made(*knobs: str, read_only: frozenset[str] = frozenset()) -> Study:
     machine = TunableMachine(lambda boot, written: 1000.0, read_only=read_only)
-    return with_space(a_search(*knobs), machine, sources(), Observer())
+    return with_space(a_search(*knobs), machine, scripted_resources(), Observer())
 
 
 def reasons(study: Study) -> dict[str, str]:
@@ -128,7 +128,7 @@ def test_what_is_not_here_or_has_no_range_is_left_out_with_the_reason() -> None:
 def test_in_guests_that_do_not_swap_what_is_about_swap_is_left_out_unless_it_is_named() -> None:
     machine = TunableMachine(lambda boot, written: 1000.0)
     study = a_search("vm", kind="kvm")
-    with_all = with_space(study, machine, sources(), Observer())
+    with_all = with_space(study, machine, scripted_resources(), Observer())
     assert reasons(with_all)["vm.swappiness"] == "it cannot act: the guests have no swap"
     assert "vm.swappiness" in search_of(made("vm", "vm.swappiness"))[1].names
 
@@ -153,7 +153,7 @@ def test_a_limit_that_is_set_in_another_unit_goes_back_through_that_one() -> Non
     # A kernel refuses the 0 that it shows there itself.
     machine.refuses = lambda step: step.path.endswith("/dirty_bytes") and step.value == "0"
     study = a_search("vm.dirty_bytes=1048576,8388608", "vm.dirty_background_ratio=5,10")
-    _, space = search_of(with_space(study, machine, sources(), Observer()))
+    _, space = search_of(with_space(study, machine, scripted_resources(), Observer()))
     assert {one.name: one.back for one in space.dimensions} == {
         "vm.dirty_bytes": ("vm.dirty_ratio", "35"),
         "vm.dirty_background_ratio": None,
@@ -176,7 +176,7 @@ def test_a_knob_that_is_on_is_also_tried_switched_off() -> None:
     there["/proc/sys/vm/stat_interval"] = "1\n"
     machine = TunableMachine(lambda boot, written: 1.0, files=there)
     names = [f"net.ipv4.tcp_{name}" for name in files]
-    study = with_space(a_search(*names, "vm.stat_interval"), machine, sources(), Observer())
+    study = with_space(a_search(*names, "vm.stat_interval"), machine, scripted_resources(), Observer())
     dimensions = {one.name: one for one in search_of(study)[1].dimensions}
     assert {dimensions[name].choices for name in names[:3]} == {("1", "0")}
     assert dimensions[names[3]].choices == ("1", "0", "2")
@@ -186,7 +186,7 @@ def test_a_knob_that_is_on_is_also_tried_switched_off() -> None:
 def test_boot_parameters_and_kernels_cost_more_and_come_last() -> None:
     machine = TunableMachine(lambda boot, written: 1.0)
     plain = a_search("kernel=debian:6.1", "boot:nohz=off", "boot:threadirqs", "vm.swappiness")
-    _, space = search_of(with_space(plain, machine, sources(), Observer()))
+    _, space = search_of(with_space(plain, machine, scripted_resources(), Observer()))
     assert [(one.name, one.cost, one.default, one.choices) for one in space.dimensions[1:]] == [
         ("boot:nohz", Cost.BOOT, "", ("", "off")),
         ("boot:threadirqs", Cost.BOOT, "", ("", "threadirqs")),
@@ -198,7 +198,7 @@ def test_options_are_searched_of_a_kernel_that_the_study_builds() -> None:
     build = Build(source="debian:linux-source-6.1", options={"CONFIG_LOG_BUF_SHIFT": "17"})
     knobs = ("kconfig:CONFIG_SLAB=y", "kconfig:LOG_BUF_SHIFT=14,17", "kconfig:NR_CPUS=2..64")
     machine, fake = TunableMachine(lambda boot, written: 1.0), FakeBuilder()
-    there = sources(builder=fake.builder)
+    there = scripted_resources(builder=fake.builder)
     _, space = search_of(with_space(a_search(*knobs, builds={"mine": build}), machine, there, Observer()))
     assert [(one.name, one.cost, one.default, one.choices) for one in space.dimensions] == [
         ("kconfig:SLAB", Cost.BUILD, "n", ("n", "y")),
@@ -213,7 +213,7 @@ def test_an_option_that_does_not_take_its_value_is_an_error_before_anything_is_b
     study = a_search(f"kconfig:{NO_OPTION}=y", builds={"mine": build})
     machine, fake = TunableMachine(lambda boot, written: 1.0), FakeBuilder()
     with pytest.raises(OptionNotTaken):
-        with_space(study, machine, sources(builder=fake.builder), Observer())
+        with_space(study, machine, scripted_resources(builder=fake.builder), Observer())
     assert (fake.built, machine.ran) == ([], [])
 
 
@@ -222,14 +222,14 @@ def test_options_of_a_kernel_that_nobody_builds_are_refused() -> None:
     study = a_search("kconfig:SLAB=y", "kernel=debian:6.12", builds=builds)
     machine, fake = TunableMachine(lambda boot, written: 1.0), FakeBuilder()
     with pytest.raises(TuningError, match="is searched too, which the study does not build"):
-        with_space(study, machine, sources(builder=fake.builder), Observer())
+        with_space(study, machine, scripted_resources(builder=fake.builder), Observer())
 
 
 def test_an_option_that_is_so_already_is_left_out() -> None:
     build = Build(source="debian:linux-source-6.1", options={"CONFIG_SLAB": "y"})
     study = a_search("kconfig:SLAB=y", "boot:nohz=off", builds={"mine": build})
     machine, fake = TunableMachine(lambda boot, written: 1.0), FakeBuilder()
-    searched = with_space(study, machine, sources(builder=fake.builder), Observer())
+    searched = with_space(study, machine, scripted_resources(builder=fake.builder), Observer())
     assert search_of(searched)[1].names == ("boot:nohz",)
     assert "it is y already" in reasons(searched)["kconfig:SLAB"]
 
@@ -237,7 +237,7 @@ def test_an_option_that_is_so_already_is_left_out() -> None:
 def test_what_needs_a_boot_is_refused_on_this_system() -> None:
     study, machine = a_search("boot:nohz=off", kind="host"), TunableMachine(lambda boot, written: 1.0)
     with pytest.raises(TuningError, match="needs a boot"):
-        with_space(study, machine, sources(), Observer())
+        with_space(study, machine, scripted_resources(), Observer())
     with pytest.raises(TuningError, match="not one that the study builds"):
         made("kconfig:HZ=250,1000")
     with pytest.raises(TuningError, match="boot parameter"):

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from tests.support.scripted import ends, sources
+from tests.support.scripted import ends, scripted_resources
 from tests.support.tuning import TunableMachine, a_search
 
 from ktrial.experiment.observer import Observer
@@ -45,7 +45,7 @@ def planted(boot: Boot, written: Mapping[str, str]) -> float:
 
 
 def searched_on(machine: TunableMachine, *knobs: str, runs: int = 30, **changes: object) -> Study:
-    study = with_space(a_search(*(knobs or KNOBS)), machine, sources(), Observer())
+    study = with_space(a_search(*(knobs or KNOBS)), machine, scripted_resources(), Observer())
     assert study.search
     update = {"budget": Budget(runs=runs), **changes}
     return study.model_copy(update={"search": Search.model_validate({**dict(study.search), **update})})
@@ -66,7 +66,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Whole]:
     machine = TunableMachine(planted)
     study = searched_on(machine)
     with open_store(tmp_path_factory.mktemp("whole") / "trials.db") as opened:
-        tuned = run_search(study, store=opened, machine=machine, sources=sources())
+        tuned = run_search(study, store=opened, machine=machine, resources=scripted_resources())
         yield Whole(study, machine, tuned, opened.trials(opened.study(study)), opened)
 
 
@@ -106,7 +106,7 @@ def test_interrupted_it_goes_on_with_the_same_answer_and_repeats_nothing(
     stored = store.trials(number)
     assert ended(store, store.find(number)) is None
     machine = TunableMachine(planted)
-    tuned = run_search(whole.study, store=store, machine=machine, sources=sources())
+    tuned = run_search(whole.study, store=store, machine=machine, resources=scripted_resources())
     assert len(stored) + len(machine.ran) == len(whole.trials)
     assert (tuned.confirmed, tuned.answer) == (whole.tuned.confirmed, whole.tuned.answer)
     asked, expected = ([one.configuration for one in each.observations] for each in (tuned, whole.tuned))
@@ -122,7 +122,7 @@ def test_the_answer_is_stored_and_no_optimiser_is_asked_for_it_again(
     monkeypatch.setattr("ktrial.optimize.tune", newer)
     stored = whole.store.find(whole.study.name)
     assert ended(whole.store, stored) == whole.tuned
-    again = run_search(whole.study, store=whole.store, machine=whole.machine, sources=sources())
+    again = run_search(whole.study, store=whole.store, machine=whole.machine, resources=scripted_resources())
     assert again == whole.tuned
 
 
@@ -137,7 +137,7 @@ def test_runs_that_this_ktrial_would_not_ask_for_are_no_answer(whole: Whole, sto
     number = kept(store, other, whole.trials)
     assert ended(store, store.find(number)) is None
     with pytest.raises(NotTheSameSearch):
-        run_search(other, store=store, machine=TunableMachine(planted), sources=sources())
+        run_search(other, store=store, machine=TunableMachine(planted), resources=scripted_resources())
 
 
 def test_runs_that_fail_are_outcomes_with_their_reasons(store: Store) -> None:
@@ -149,7 +149,7 @@ def test_runs_that_fail_are_outcomes_with_their_reasons(store: Store) -> None:
     machine = TunableMachine(crashes)
     machine.refuses = lambda step: step.path.endswith("/dirty_ratio") and int(step.value) > 85
     study = searched_on(machine, "vm.vfs_cache_pressure", "vm.swappiness", "vm.dirty_ratio", runs=40)
-    tuned = run_search(study, store=store, machine=machine, sources=sources())
+    tuned = run_search(study, store=store, machine=machine, resources=scripted_resources())
     failed = {one.failure for one in tuned.observations if one.failure}
     assert any("Fatal exception" in failure for failure in failed)
     assert all("Fatal exception" in failure or "was refused" in failure for failure in failed)
@@ -174,7 +174,7 @@ def test_what_the_machine_could_not_run_is_run_again_and_answers_nothing(whole: 
 
     machine = TunableMachine(fails_twice)
     study = searched_on(machine)
-    tuned = run_search(study, store=store, machine=machine, sources=sources())
+    tuned = run_search(study, store=store, machine=machine, resources=scripted_resources())
     assert any(times > 2 for times in failures.values())
     assert tuned.confirmed == whole.tuned.confirmed
     trials = store.trials(store.study(study))
@@ -192,13 +192,13 @@ def test_a_machine_that_fails_again_and_again_ends_the_search_which_goes_on_late
     machine = TunableMachine(fails)
     study = searched_on(machine)
     with pytest.raises(SearchFailed, match=r"3 times with .*cannot allocate memory") as raised:
-        run_search(study, store=store, machine=machine, sources=sources())
+        run_search(study, store=store, machine=machine, resources=scripted_resources())
     assert "tune --resume" in raised.value.advice
     number = store.study(study)
     assert {trial.outcome for trial in store.trials(number)} == {Outcome.COMPLETED}
     assert ended(store, store.find(number)) is None, "it has no answer"
     broken = False
-    tuned = run_search(study, store=store, machine=machine, sources=sources())
+    tuned = run_search(study, store=store, machine=machine, resources=scripted_resources())
     assert tuned.confirmed is not None
     assert list(tuned.confirmed) == ["vm.vfs_cache_pressure"]
 
@@ -212,7 +212,7 @@ def test_where_most_runs_failed_it_is_not_said_that_nothing_is_better(store: Sto
     machine = TunableMachine(hangs)
     study = searched_on(machine)
     with pytest.raises(SearchFailed, match=r"Of (\d+) runs with other settings \1 failed.*300 s of CPU"):
-        run_search(study, store=store, machine=machine, sources=sources())
+        run_search(study, store=store, machine=machine, resources=scripted_resources())
     with pytest.raises(SearchFailed):
         ended(store, store.find(store.study(study)))
 
@@ -221,7 +221,7 @@ def test_a_knob_that_the_kernel_never_takes_is_soon_left_alone(store: Store) -> 
     machine = TunableMachine(planted)
     study = searched_on(machine, runs=30)
     machine.refuses = lambda step: step.path == SWAPPINESS
-    tuned = run_search(study, store=store, machine=machine, sources=sources())
+    tuned = run_search(study, store=store, machine=machine, resources=scripted_resources())
     refused = [one for one in tuned.observations if one.failure]
     assert {one.refused for one in refused} == {"vm.swappiness"}
     assert 2 <= len(refused) <= 9, "six, and those that were asked for together"
@@ -236,7 +236,7 @@ def test_a_workload_that_fails_at_the_baseline_ends_the_search_at_once(store: St
     machine = TunableMachine(fails)
     study = searched_on(machine)
     with pytest.raises(BaselineFailed, match="no end"):
-        run_search(study, store=store, machine=machine, sources=sources())
+        run_search(study, store=store, machine=machine, resources=scripted_resources())
     assert len(machine.ran) == 1
     assert store.trials(store.study(study)) == ()
 
@@ -249,25 +249,25 @@ def test_an_objective_that_is_not_measured_ends_the_search_at_once(store: Store)
     other = goal.model_copy(update={"objectives": (goal.objectives[0].model_copy(update={"metric": "rps"}),)})
     study = study.model_copy(update={"search": study.search.model_copy(update={"goal": other})})
     with pytest.raises(TuningError, match="does not measure 'rps'"):
-        run_search(study, store=store, machine=machine, sources=sources())
+        run_search(study, store=store, machine=machine, resources=scripted_resources())
     assert len(machine.ran) == 1
 
 
 def test_without_kvm_the_reason_is_told_before_anything_is_measured(store: Store) -> None:
     machine = KvmMachine(probe=KvmProbe(usable=False, reason="a probe guest got nowhere"))
     with pytest.raises(HostProblem, match="a probe guest got nowhere"):
-        with_space(a_search("vm.swappiness", kind="kvm"), machine, sources(), Observer())
+        with_space(a_search("vm.swappiness", kind="kvm"), machine, scripted_resources(), Observer())
     # For a boot parameter alone no guest is looked into.
-    study = with_space(a_search("boot:nohz=off", kind="kvm"), machine, sources(), Observer())
+    study = with_space(a_search("boot:nohz=off", kind="kvm"), machine, scripted_resources(), Observer())
     with pytest.raises(HostProblem, match="a probe guest got nowhere"):
-        run_search(study, store=store, machine=machine, sources=sources())
+        run_search(study, store=store, machine=machine, resources=scripted_resources())
     assert store.trials(store.study(study)) == ()
 
 
 def test_a_boot_parameter_boots_a_system_of_its_own(store: Store) -> None:
     machine = TunableMachine(lambda boot, _: 900.0 if "nohz=off" in boot.parameters else 1000.0)
     study = searched_on(machine, "boot:nohz=off", "vm.swappiness", runs=20)
-    tuned = run_search(study, store=store, machine=machine, sources=sources())
+    tuned = run_search(study, store=store, machine=machine, resources=scripted_resources())
     assert tuned.confirmed == {"boot:nohz": "off"}
     assert {boot.parameters for boot in machine.prepared} == {(), ("nohz=off",)}
 
@@ -281,7 +281,7 @@ def test_in_real_time_noise_is_reckoned_with(store: Store) -> None:
 
     machine = TunableMachine(noisy, mode=Mode.TIMED)
     study = searched_on(machine, runs=50, at_once=1)
-    tuned = run_search(study, store=store, machine=machine, sources=sources())
+    tuned = run_search(study, store=store, machine=machine, resources=scripted_resources())
     assert tuned.confirmed is not None
     assert "vm.vfs_cache_pressure" in tuned.confirmed
     comparison = tuned.comparisons[0]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.command_line import CommandLine
-from tests.support.scripted import sources
+from tests.support.scripted import scripted_resources
 from tests.support.tuning import HIGHER, LOWER, TunableMachine, a_comparison, a_result, a_search, a_study
 
 from ktrial.experiment.observer import Observer
@@ -141,7 +141,10 @@ def small_gain(seed: int) -> TunableMachine:
 
 def small_search(machine: TunableMachine) -> Study:
     study = with_space(
-        a_search("vm.vfs_cache_pressure", "vm.swappiness", kind="kvm"), machine, sources(), Observer()
+        a_search("vm.vfs_cache_pressure", "vm.swappiness", kind="kvm"),
+        machine,
+        scripted_resources(),
+        Observer(),
     )
     assert study.search
     goal = study.search.goal.model_copy(update={"workload": "fork"})
@@ -161,7 +164,7 @@ def test_a_small_gain_that_the_budget_could_not_show_is_shown_by_more_blocks(
     machine = small_gain(4)
     study = small_search(machine)
     with open_store(tmp_path / "ktrial.db") as store:
-        tuned = run_search(study, store=store, machine=machine, sources=sources())
+        tuned = run_search(study, store=store, machine=machine, resources=scripted_resources())
     assert (tuned.confirmed, list(tuned.undecided)) == (None, ["vm.vfs_cache_pressure"])
     command.machine(machine)
     on = ("--store", tmp_path / "ktrial.db")

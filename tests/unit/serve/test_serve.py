@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 from tests.support.drawings import assert_only_its_own_script_runs
 from tests.support.making import a_study
 from tests.support.report_records import FIVE, a_hostile_record, a_record, a_study_with_failures
-from tests.support.scripted import ScriptedMachine, number_of, sources, wait_until
+from tests.support.scripted import ScriptedMachine, number_of, scripted_resources, wait_until
 from tests.support.stored_results import a_store, fifty_results
 
 from ktrial.experiment.explain import stored_explanations
@@ -231,7 +231,9 @@ def test_a_study_is_seen_while_it_runs_and_not_after(site: Site, server: Server)
     held = Held()
     study = a_study(name="the one that runs", perturbations=2, workloads=("fork",))
     with open_store(site.store) as store, ThreadPoolExecutor(1) as pool:
-        ended = pool.submit(run, study, store=store, machine=held.machine, jobs=1, sources=sources())
+        ended = pool.submit(
+            run, study, store=store, machine=held.machine, jobs=1, resources=scripted_resources()
+        )
         try:
             while not ((shown := events.next()["running"]) and shown[0]["finished"] == 2):
                 pass
@@ -266,7 +268,9 @@ def test_a_study_that_runs_is_on_its_page_without_what_takes_long(tmp_path: Path
         held = Held()
         with ThreadPoolExecutor(1) as pool:
             study = store.find(1).study.model_copy(update={"workloads": store.find(1).study.workloads[:1]})
-            ended = pool.submit(run, study, store=store, machine=held.machine, jobs=1, sources=sources())
+            ended = pool.submit(
+                run, study, store=store, machine=held.machine, jobs=1, resources=scripted_resources()
+            )
             wait_until(lambda: bool(store.activities()))
             number = store.activities()[0][0]
             page = site.get(f"results/{number}.html").text

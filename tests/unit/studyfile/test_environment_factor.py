@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.places import ROOT
-from tests.support.scripted import a_kernel, sources
+from tests.support.scripted import a_kernel, scripted_resources
 
 from ktrial.cli.studies import registry
 from ktrial.experiment.jobs import jobs_of
@@ -28,7 +28,7 @@ levels = ["as it is", "small", "large"]
 [machine]
 kernel = "debian:6.12"
 """
-WITH_COMMANDS = sources({"mine": CommandWorkload()})
+WITH_COMMANDS = scripted_resources({"mine": CommandWorkload()})
 
 
 def loaded(tmp_path: Path, text: str) -> Study:

@@ -85,8 +85,8 @@ def test_the_source_can_be_a_factor(tmp_path: Path) -> None:
         '[factors.version]\nkind = "source"\nlevels = ["debian:linux-source-5.10", "old/linux"]\n'
     )
     study = read(tmp_path, text)
-    sources = [build.source for build in builds_of(study, treatments(study)).values()]
-    assert sources == ["debian:linux-source-5.10", str(tmp_path / "old/linux")]
+    resources = [build.source for build in builds_of(study, treatments(study)).values()]
+    assert resources == ["debian:linux-source-5.10", str(tmp_path / "old/linux")]
     assert study.factors[0].levels[1] == str(tmp_path / "old/linux")
     assert "source" not in tomllib.loads(study_toml(study))["kernels"]["mine"]
     assert read(tmp_path, study_toml(study)) == study

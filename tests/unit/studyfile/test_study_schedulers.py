@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.support.command_line import KNOWN
 from tests.support.making import a_study
-from tests.support.scripted import a_kernel, sources
+from tests.support.scripted import a_kernel, scripted_resources
 
 from ktrial.experiment.jobs import check_workloads, jobs_of
 from ktrial.experiment.trial import run_trial
@@ -63,7 +63,7 @@ def trial_of(
     study: Study, level: str, machine: FakeMachine, kernel: Kernel | None = None
 ) -> tuple[Trial, FakeMachine]:
     treatment = Treatment(levels={"kernel": "debian:6.1", study.factors[-1].name: level})
-    jobs = jobs_of(study, treatment, kernel or a_kernel(), sources())
+    jobs = jobs_of(study, treatment, kernel or a_kernel(), scripted_resources())
     planned = PlannedTrial(order=0, block=0, treatment=treatment, perturbation=perturbation(1, 0))
     return run_trial(machine, planned, jobs), machine
 
@@ -153,7 +153,7 @@ def test_a_scheduler_of_some_tasks_only_schedules_no_workload(program: str) -> N
 def test_a_program_that_is_not_there_is_found_out_before_anything_is_fetched(tmp_path: Path) -> None:
     study, _ = scheduled(str(tmp_path / "nowhere"))
     with pytest.raises(WorkloadError, match="nowhere"):
-        check_workloads(study, sources())
+        check_workloads(study, scripted_resources())
 
 
 def preempting(level: str, told: str = "", config: Path | None = None) -> Trial:

@@ -268,7 +268,7 @@ def _measured(names: list[str], options: CommandMeasurementOptions, store: "Stor
     with progress() as observer:
         runs = kernel_measurement.runs(store, observer, jobs)
         return run(
-            study, store=store, machine=runs.machine, observer=observer, jobs=jobs, sources=runs.sources
+            study, store=store, machine=runs.machine, observer=observer, jobs=jobs, resources=runs.resources
         )
 
 

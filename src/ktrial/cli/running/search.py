@@ -52,13 +52,13 @@ def on_machine(
         machine = host or machines.find(study.machine.kind)
         if isinstance(machine, CountingMachine):
             machine.count_by(study.machine.counted_by)
-        sources = sources_for(machine, default_resources())
+        resources = sources_for(machine, default_resources())
         at_once = study.search.at_once if study.search else None
-        preflight.check(preflight.undertaking(resolved(study), machine, sources, at_once), say)
+        preflight.check(preflight.undertaking(resolved(study), machine, resources, at_once), say)
         places = (store, *chosen(ThisSystem).where_leased(machine, say))
         machine_lease.leased(machine, places, study.name, say)
         machine_lease.when_free(machine.check, say)
-        yield machine, sources
+        yield machine, resources
 
 
 def search(study: Study, options: "SearchOptions") -> None:
@@ -66,12 +66,12 @@ def search(study: Study, options: "SearchOptions") -> None:
     _check(study, options)
     with open_store(options.store) as store:
         with (
-            on_machine(study, store, allow_host_changes=options.allow_host_changes) as (machine, sources),
+            on_machine(study, store, allow_host_changes=options.allow_host_changes) as (machine, resources),
             progress(quiet=True) as observer,
         ):
-            study = with_space(study, machine, sources, observer)
+            study = with_space(study, machine, resources, observer)
             _require_leave(study, options)
-            tuned = _searched(study, store, machine, sources, options)
+            tuned = _searched(study, store, machine, resources, options)
         if tuned is not None:
             end(study, tuned, store, options)
 
@@ -90,8 +90,8 @@ def go_on(options: "SearchOptions") -> None:
             )
         _check(study, options)
         _require_leave(study, options)
-        with on_machine(study, store, allow_host_changes=options.allow_host_changes) as (machine, sources):
-            tuned = _searched(study, store, machine, sources, options)
+        with on_machine(study, store, allow_host_changes=options.allow_host_changes) as (machine, resources):
+            tuned = _searched(study, store, machine, resources, options)
         if tuned is not None:
             end(study, tuned, store, options)
 
@@ -123,7 +123,7 @@ def _require_leave(study: Study, options: "SearchOptions") -> None:
 
 
 def _searched(
-    study: Study, store: Store, machine: Machine, sources: Resources, options: "SearchOptions"
+    study: Study, store: Store, machine: Machine, resources: Resources, options: "SearchOptions"
 ) -> Tuned | None:
     """The answer; None after a dry run."""
     from ktrial.optimize.session import run_search
@@ -153,7 +153,7 @@ def _searched(
         else None,
     )
     return run_search(
-        study, store=store, machine=machine, observer=watch, sources=sources, progress=watch.stage
+        study, store=store, machine=machine, observer=watch, resources=resources, progress=watch.stage
     )
 
 
