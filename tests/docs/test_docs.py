@@ -22,6 +22,8 @@ PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 OF_EACH_CHANGE = ROOT / "README.md"
 """Of the pages that boot kernels: what everybody tries first. The others are tested at night."""
+LONG = {ROOT / "docs" / name for name in ("history.md", "knobs.md", "five-papers.md")}
+"""Pages of many commands: 10 to 40 s each."""
 _EXIT = re.compile(r"\s+# exit (\d+)$")
 _LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
@@ -107,7 +109,7 @@ def spoken_pages() -> list[object]:
         pytest.param(
             page,
             id=str(page.relative_to(ROOT)),
-            marks=[pytest.mark.nightly] if page != OF_EACH_CHANGE and boots(page) else [],
+            marks=[pytest.mark.nightly] if page in LONG or (page != OF_EACH_CHANGE and boots(page)) else [],
         )
         for page in pages
     ]

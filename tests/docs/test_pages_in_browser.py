@@ -201,6 +201,7 @@ def a_long_table(page: str) -> str:
     return f"{before}<tbody>{rows}</tbody></table></div></section>{after}"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("repeats", [True, False], ids=["as it is", "not repeated"])
 def test_a_table_s_headings_stand_on_each_sheet(repeats: bool, tmp_path: Path) -> None:
     page = a_long_table(report.study_html(a_matrix()))
@@ -211,6 +212,7 @@ def test_a_table_s_headings_stand_on_each_sheet(repeats: bool, tmp_path: Path) -
     assert bool(set.intersection(*inner)) is repeats
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["matrix", "functions", "kernel-diff", "tuning"])
 def test_on_paper_no_heading_is_split_and_nothing_is_wider_than_the_sheet(name: str, tmp_path: Path) -> None:
     record = a_counted_record()

@@ -61,7 +61,7 @@ async function measured(frame) {
 """
 
 
-@pytest.mark.parametrize("large", [study_page.LARGE, 1000])
+@pytest.mark.parametrize("large", [pytest.param(study_page.LARGE, marks=pytest.mark.nightly), 1000])
 def test_what_is_closed_is_made_when_it_is_opened(
     large: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
+from _pytest.mark import ParameterSet
 from hypothesis import settings
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -40,6 +41,11 @@ def is_night() -> bool:
 def examples(for_each_change: int) -> int:
     """How many examples hypothesis draws, in the profile that conftest.py has chosen."""
     return for_each_change * (TIMES_AT_NIGHT if is_night() else 1)
+
+
+def at_night(*values: object) -> ParameterSet:
+    """Values of a test's parameters that are not tried for each change."""
+    return pytest.param(*values, marks=pytest.mark.nightly)
 
 
 # Which tests a worker of pytest-xdist takes next: `--dist loadfile`, in the order of the command line.

@@ -81,6 +81,7 @@ def test_functions_are_matched_by_the_tree_of_a_trial(stored: tuple[Store, Study
     assert rows["do_syscall_64"].subsystem == "entry and exit"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", newest_for_each_change(*ALL))
 def test_settings_are_the_same_when_they_are_read_again(name: str) -> None:
     walk = Walk(roots=ROOTS, skip=SKIPPED)

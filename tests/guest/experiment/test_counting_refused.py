@@ -123,6 +123,7 @@ def test_without_plugins_nothing_is_counted_by_function(user: User, command: tup
     assert said.output == ""
 
 
+@pytest.mark.nightly
 def test_without_plugins_a_study_is_counted_by_the_clock_and_says_so(user: User) -> None:
     old = user.with_qemu(WITHOUT_PLUGINS)
     said = old("run", a_study(user.place), "--no-html")
@@ -137,6 +138,7 @@ def test_without_plugins_a_study_is_counted_by_the_clock_and_says_so(user: User)
     assert "instructions are counted by the guest's clock instead" in re.sub(r"\s+", " ", said.output)
 
 
+@pytest.mark.nightly
 def test_a_plugin_for_another_version_of_qemus_api_is_refused(user: User) -> None:
     ours = plugin.find(qemu.find().version)
     assert isinstance(ours, PluginBuild)
@@ -151,6 +153,7 @@ def test_a_plugin_for_another_version_of_qemus_api_is_refused(user: User) -> Non
     assert "the plugin does not load" in re.sub(r"\s+", " ", said.output)
 
 
+@pytest.mark.nightly
 def test_counts_that_cannot_be_written_are_no_counts(user: User) -> None:
     full = user.with_qemu(FULL_DISK)
     said = full(*PROFILE)
@@ -231,6 +234,7 @@ def told_otherwise(
     return other
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
@@ -329,6 +333,7 @@ def studied(user: User, marking: Path, programs: dict[str, str]) -> dict[str, An
     return told
 
 
+@pytest.mark.nightly
 def test_a_commands_value_is_the_median_of_the_operations_that_it_marks(user: User, marking: Path) -> None:
     """The agent marks the start and the end of each program: one that marks nothing is counted as a whole."""
     trials = studied(user, marking, {name: does for name, (does, *_) in MARKED.items()})["trials"]

@@ -56,6 +56,7 @@ def test_dirty_ratio_is_a_positive_control(tmp_path: Path, kernel: str) -> None:
     assert flushed < 120, "80 MiB a second, and what the last burst brings"
 
 
+@pytest.mark.nightly
 def test_a_disk_as_fast_as_memory_gives_the_same_numbers_twice(tmp_path: Path) -> None:
     study = a_study("debian:6.12", Disk(), size=4)
     # Counted by the clock: to ask a guest for its modules' symbols takes longer than all else.

@@ -45,6 +45,7 @@ def _found(data: Any, key: str) -> Any:
     return next(filter(None, (_found(one, key) for one in data))) if isinstance(data, list) else None
 
 
+@pytest.mark.nightly
 def test_a_sampled_guest_says_the_same_twice_and_what_it_cost(boot: Boot) -> None:
     machine = ExactMachine()
     (first,), (second,), (plain,) = (
@@ -105,6 +106,7 @@ levels = ["once", "again"]
 """
 
 
+@pytest.mark.nightly
 def test_a_study_in_exact_mode_has_series(tmp_path: Path) -> None:
     (tmp_path / "inside.toml").write_text(STUDY)
     store = tmp_path / "s.db"

@@ -129,6 +129,7 @@ def test_a_scheduler_that_fails_exits_or_is_thrown_out_is_an_outcome_with_its_wo
         assert re.search(words, trial.reason), trial.reason
 
 
+@pytest.mark.nightly
 def test_a_kernel_without_sched_ext_refuses_and_says_so(scx_fifo: str, tmp_path: Path) -> None:
     schedulers = factor(FactorKind.SCHEDULER, "scheduler", "default", scx_fifo)
     trial = by_level(ran(tmp_path, schedulers, machine=MachineSettings(kernel="debian:6.12")), "scheduler")[

@@ -165,6 +165,7 @@ def test_a_download_killed_in_the_middle_is_no_kernel(empty_cache: Path, tmp_pat
     assert list((empty_cache / "kernels" / "work").iterdir()) == []
 
 
+@pytest.mark.nightly
 def test_an_unknown_version_is_refused_with_what_the_mirror_has(empty_cache: Path) -> None:
     with pytest.raises((NoSuchRelease, FetchFailed)) as caught:
         kernel_registry.add("debian:4.2")
@@ -246,6 +247,7 @@ def test_a_suite_that_is_not_there_is_skipped(tmp_path: Path, archive: Archive) 
     assert apt.problems() == []
 
 
+@pytest.mark.nightly
 def test_an_archive_that_cannot_be_reached_is_told_with_apts_own_words(
     tmp_path: Path, archive: Archive
 ) -> None:

@@ -57,6 +57,7 @@ def check_that_it_goes_on(study: Path, store: Path, cache: Path, before: tuple[T
     assert len({one["workload"] for one in told["comparisons"]}) == 2
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("at", "least", "most"),
     [
@@ -96,6 +97,7 @@ def test_ctrl_c_while_a_kernel_is_fetched_leaves_no_half_of_it(
     check_that_it_goes_on(study, store, run_cache, before=())
 
 
+@pytest.mark.nightly
 def test_a_disk_too_full_for_a_snapshot_is_named_and_the_run_goes_on_elsewhere(
     study: Path, run_cache: Path, tmp_path: Path
 ) -> None:

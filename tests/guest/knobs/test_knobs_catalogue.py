@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from tests.support.guests import ALL, host_program, versions
+from tests.support.guests import ALL, host_program, newest_for_each_change, versions
 
 from ktrial.errors import KtrialError
 from ktrial.experiment.default_settings import INSTANCES, boot_of, knob_differences, knob_values
@@ -139,7 +139,7 @@ def guest(name: str) -> Boot:
     return boot.model_copy(update={"files": files_by_name})
 
 
-@pytest.fixture(scope="module", params=versions(*ALL))
+@pytest.fixture(scope="module", params=newest_for_each_change(*ALL))
 def tried(request: pytest.FixtureRequest, machine: ExactMachine) -> Tried:
     boot = guest(request.param)
     make = Run(argv=(host_program("sh")[1], "-c", MAKE_GROUP), environment={"PATH": "/usr/bin:/bin"})

@@ -69,6 +69,7 @@ def test_a_seed_gives_one_layout_another_seed_another_and_no_seed_the_fixed_one(
     assert {results[1].content for results in (fixed, *drawn.values())} == {"0\n"}
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("kernel", versions("debian:5.10", "debian:6.1", "debian:7.2"))
 def test_when_memory_runs_out_the_program_is_killed_and_the_steps_go_on(
     kernel: str, machine: ExactMachine
@@ -107,6 +108,7 @@ def test_nothing_outlives_a_run(machine: ExactMachine) -> None:
     assert len(alive.stdout.split()) == 2
 
 
+@pytest.mark.nightly
 def test_more_orphans_than_there_may_be_programs_are_waited_for_meanwhile(machine: ExactMachine) -> None:
     limit = Write(path="/proc/sys/kernel/threads-max", value="250")
     orphans = shell("i=0; while [ $i -lt 500 ]; do (true & true) ; i=$((i+1)); done; echo all")

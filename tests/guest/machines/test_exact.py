@@ -102,6 +102,7 @@ def test_a_bzimage_repeats_itself_too(kernel: Kernel, machine: ExactMachine, tmp
     assert perform(ExactMachine(cache=tmp_path), boot, UPTIME, STEPS[1]) == first
 
 
+@pytest.mark.nightly
 def test_without_snapshots_each_trial_is_booted_and_the_same(
     kernel: Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,6 +118,7 @@ def test_without_snapshots_each_trial_is_booted_and_the_same(
         assert target.perform(STEPS) == first
 
 
+@pytest.mark.nightly
 def test_a_snapshot_that_disappears_is_said(kernel: Kernel, tmp_path: Path) -> None:
     machine = ExactMachine(cache=tmp_path)
     with machine.start(boot_of(kernel)) as target:

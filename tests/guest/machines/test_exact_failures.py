@@ -155,6 +155,7 @@ def _qemus() -> list[int]:
     return [int(pid) for pid in every if Path(f"/proc/{pid}/comm").read_text().startswith("qemu")]
 
 
+@pytest.mark.nightly
 def test_a_qemu_that_is_stopped_for_longer_than_its_limit_says_the_same(
     kernel: Kernel, machine: ExactMachine
 ) -> None:
@@ -170,6 +171,7 @@ def test_a_qemu_that_is_stopped_for_longer_than_its_limit_says_the_same(
     assert [result.wall_ns] == [each.wall_ns for each in undisturbed]
 
 
+@pytest.mark.nightly
 def test_a_qemu_that_stays_stopped_is_this_hosts_doing(kernel: Kernel, machine: ExactMachine) -> None:
     boot = boot_of(kernel)
     machine.prepare(boot, print)

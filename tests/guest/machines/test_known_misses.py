@@ -80,6 +80,7 @@ def counted(
     return rates
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("arguments", PROGRAMS, ids=" ".join)
 def test_a_program_misses_what_closed_form_says(
     arguments: tuple[str, ...], counted: dict[tuple[str, ...], Misses]

@@ -35,6 +35,7 @@ def target(machine: KvmMachine) -> Iterator[RealTimeTarget]:
         yield started
 
 
+@pytest.mark.nightly
 def test_a_boot_does_its_steps_in_real_time(machine: KvmMachine, target: RealTimeTarget) -> None:
     start = time.monotonic()
     written, release, piped, worked = target.perform(

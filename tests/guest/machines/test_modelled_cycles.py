@@ -61,6 +61,7 @@ def sums(region: RegionCounts) -> ModelCounts:
     return ModelCounts(**{name: sum(row[name] for row in rows) for name in rows[0]})
 
 
+@pytest.mark.nightly
 def test_two_runs_say_the_same_to_the_last_digit_whatever_the_load(counted: Counted) -> None:
     assert counted.once == counted.again
     assert all(region.cycles for region in counted.once)

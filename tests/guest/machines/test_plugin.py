@@ -195,6 +195,7 @@ def test_the_program_is_found_by_its_pages(profile: dict[str, RegionCounts]) -> 
     assert sum(each.instructions for each in others) <= 0.01 * work_count.instructions
 
 
+@pytest.mark.nightly
 def test_caches_see_what_string_instructions_touch(bench: Bench, plain: tuple[StepResult, ...]) -> None:
     results, out = bench.counted(CacheShapes())
     assert results == plain

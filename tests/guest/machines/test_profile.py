@@ -37,6 +37,7 @@ def test_the_functions_sum_to_the_measured_difference(forks: tuple[Profile, Prof
     assert "page tables" in list(explanation.subsystems)[:5]
 
 
+@pytest.mark.nightly
 def test_the_same_again_is_the_same(forks: tuple[Profile, Profile]) -> None:
     assert counted("debian:6.12", "fork") == forks[1]
 

@@ -51,6 +51,7 @@ def speed_up(guest: Target, name: str) -> float:
     return all_cpus / one
 
 
+@pytest.mark.nightly
 def test_loops_scale_and_appends_to_one_file_do_not(guest: Target) -> None:
     assert speed_up(guest, "loop1") >= 0.99 * CPUS
     assert speed_up(guest, "append2") < 0.6 * CPUS

@@ -101,6 +101,7 @@ def test_two_studies_that_count_are_refused() -> None:
         fidelity([(exact.model_copy(update={"result": nothing}), timed)])
 
 
+@pytest.mark.nightly
 def test_intervals_of_correlations_hold_the_truth_as_often_as_they_say() -> None:
     rng, held = np.random.default_rng(5), 0
     for _ in range(40):

@@ -103,6 +103,7 @@ def predicted() -> tuple[FidelityResult, list[Both]]:
     return compared.model_copy(update={"fitted": fit}), studies
 
 
+@pytest.mark.nightly
 def test_prices_that_were_off_are_found_again(predicted: tuple[FidelityResult, list[Both]]) -> None:
     fit = predicted[0].fitted or pytest.fail("nothing was fitted")
     ratios = {name: fit.after[name] / fit.before[name] / TRUE.get(name, 1.0) for name in COSTS}

@@ -302,6 +302,7 @@ def test_knobs_from_two_files(cli: Here, tmp_path: Path) -> None:
     assert (printed.status, "it has no value for kernel.same" in printed.messages) == (2, True)
 
 
+@pytest.mark.nightly
 def test_in_real_time_each_answer_is_a_test_and_the_error_is_told(cli: Here) -> None:
     noise = random.Random(1)
 

@@ -71,6 +71,7 @@ def test_a_dry_run_tells_that_there_is_nothing_to_try(cli: Here) -> None:
     assert result.output == ""
 
 
+@pytest.mark.nightly
 def test_runs_in_real_time_that_do_not_differ_tell_no_noise(cli: Here) -> None:
     """A program that prints three digits: the next plan took that for exact mode."""
     cli.there = TunableMachine(lambda _boot, _written: 1000.0, mode=Mode.TIMED)

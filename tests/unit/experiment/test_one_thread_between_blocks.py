@@ -63,6 +63,7 @@ for work in (study, product):
 '''
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("blocks", [12, pytest.param(30, marks=pytest.mark.nightly)])
 def test_no_other_thread_computes(blocks: int, tmp_path: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}

@@ -93,6 +93,7 @@ def test_two_that_help_only_together_are_told(world: World, store: Store) -> Non
     assert "Beyond what each of them has alone, these have +400" in lines(proof)
 
 
+@pytest.mark.nightly
 def test_a_group_that_cannot_run_together_is_divided(world: World, store: Store) -> None:
     world.panics = lambda written: len(written) > 8 and "1" in written.values()
     proof = proven(world, store).proof
@@ -122,6 +123,7 @@ def test_interrupted_it_tells_what_it_knows_and_goes_on(world: World, store: Sto
     assert not [group for group in complete.groups if group.kind is GroupKind.OPEN]
 
 
+@pytest.mark.nightly
 def test_interrupted_while_they_are_measured_alone_it_tells_those_that_are(
     world: World, store: Store
 ) -> None:
@@ -138,12 +140,14 @@ def test_interrupted_while_they_are_measured_alone_it_tells_those_that_are(
     assert measured < {"HRTICK", LRU, "psi=0"}
 
 
+@pytest.mark.nightly
 def test_a_budget_ends_the_search_and_what_is_left_is_named(world: World, store: Store) -> None:
     ended = proven(world, store, budget=10.0)
     assert {item.name for item in ended.proof.left_out} >= {"psi=0"}, "a boot takes longer"
     assert "HRTICK" in by_name(ended)
 
 
+@pytest.mark.nightly
 def test_a_feature_s_control_writes_the_word_that_is_there(world: World, store: Store) -> None:
     written: list[Mapping[str, str]] = []
 

@@ -38,6 +38,7 @@ def test_a_calibration_changes_nothing_but_names() -> None:
     assert len(plan(study).trials) == 24
 
 
+@pytest.mark.nightly
 def test_it_tells_the_noise_and_what_can_be_found_in_it(store: Store) -> None:
     # The scripted numbers are those of the command line: both arms get the same noise, unless seeds differ.
     record = run_on(store, aa_study())

@@ -25,6 +25,7 @@ def builds(place: Path, count: int) -> list[Build]:
     return [a_build(place / "source", option=str(number)) for number in range(count)]
 
 
+@pytest.mark.nightly
 def test_several_are_built_at_once_and_each_once(fleet: Fleet, logs: Path, place: Path) -> None:
     behave(logs, "all", together=2)
     wanted = builds(place, 4)

@@ -111,6 +111,7 @@ def test_a_scheduler_that_is_gone_ends_the_run_and_another_fleet_goes_on(
     assert len(by_the_other) == PROGRAMS * (TRIALS - len(left)), "what was stored was not performed again"
 
 
+@pytest.mark.nightly
 def test_a_scheduler_that_comes_back_is_waited_for(
     processes: FleetProcesses, store: Store, other: Store, place: Path
 ) -> None:

@@ -99,6 +99,7 @@ def test_what_a_study_leaves_under_way_keeps_no_worker_from_the_next(
     assert [(one.busy, one.preparing) for one in fleet.members.values()] == [(0, set())] * 2
 
 
+@pytest.mark.nightly
 def test_short_trials_are_handed_out_several_at_a_time_and_are_the_same(
     fleet: Fleet, store: Store, other: Store
 ) -> None:

@@ -180,6 +180,7 @@ def test_a_malformed_configuration_is_no_trouble(text: str, rules: Rules) -> Non
     )
 
 
+@pytest.mark.nightly
 def test_a_huge_configuration_takes_its_time_once() -> None:
     first = "".join(f"CONFIG_OPTION_{number}=y\n" for number in range(50_000))
     started = time.process_time()

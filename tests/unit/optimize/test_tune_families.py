@@ -14,6 +14,7 @@ from statistics import fmean
 
 import numpy as np
 import pytest
+from tests.support.runs_of_tests import at_night
 from tests.support.tuning_families import Maker, Problem, Truth, drawn, problem
 
 from ktrial.model.tuning import Budget, Dimension, Observation, Order, Purpose, Range, Space, Tuned
@@ -25,10 +26,6 @@ from ktrial.optimize.exploration import Covering
 RUNS, BY_DAY = 65, 34
 
 
-def nightly(*values: object) -> object:
-    return pytest.param(*values, marks=pytest.mark.nightly)
-
-
 @cache
 def searched(family: str, seed: int, runs: int) -> tuple[Problem, Tuned]:
     made = problem(family, seed)
@@ -36,7 +33,7 @@ def searched(family: str, seed: int, runs: int) -> tuple[Problem, Tuned]:
 
 
 @pytest.mark.parametrize(
-    ("seed", "runs"), [(1, BY_DAY), nightly(1, RUNS), nightly(5, RUNS), nightly(8, RUNS)]
+    ("seed", "runs"), [(1, BY_DAY), at_night(1, RUNS), at_night(5, RUNS), at_night(8, RUNS)]
 )
 def test_two_knobs_that_act_only_together_are_found(seed: int, runs: int) -> None:
     made, tuned = searched("together", seed, runs)
@@ -82,8 +79,9 @@ def conditional(seed: int) -> Conditional:
     return Conditional(**{each.name: getattr(plain, each.name) for each in fields(plain)}, gate=gate)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
-    ("seed", "runs"), [(41100, 26), nightly(41100, RUNS), nightly(41101, RUNS), nightly(41095, RUNS)]
+    ("seed", "runs"), [(41100, 26), at_night(41100, RUNS), at_night(41101, RUNS), at_night(41095, RUNS)]
 )
 def test_a_knob_that_is_taken_only_beside_another_one_is_not_given_up_too_soon(seed: int, runs: int) -> None:
     """Picked: it was refused twice beside other values first, and never tried again."""
@@ -95,20 +93,22 @@ def test_a_knob_that_is_taken_only_beside_another_one_is_not_given_up_too_soon(s
     assert tuned.confirmed[other] == wanted
 
 
-@pytest.mark.parametrize("runs", [26, nightly(RUNS)])
+@pytest.mark.parametrize("runs", [26, at_night(RUNS)])
 def test_knobs_that_do_nothing_end_with_no_gain(runs: int) -> None:
     _, tuned = searched("idle", 1, runs)
     assert tuned.confirmed is None
 
 
-@pytest.mark.parametrize("runs", [BY_DAY, nightly(RUNS)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("runs", [BY_DAY, at_night(RUNS)])
 def test_what_is_taken_back_breaks_no_guard(runs: int) -> None:
     made, tuned = searched("limited", 3009, runs)
     assert made.keeps(tuned.candidate)
     assert tuned.confirmed
 
 
-@pytest.mark.parametrize(("seeds", "runs"), [(1, BY_DAY), nightly(6, RUNS)])
+@pytest.mark.nightly
+@pytest.mark.parametrize(("seeds", "runs"), [(1, BY_DAY), at_night(6, RUNS)])
 def test_of_many_small_effects_the_average_answer_has_most_of_the_gain(seeds: int, runs: int) -> None:
     answers = [searched("many", seed, runs) for seed in range(3000, 3000 + seeds)]
     assert fmean(made.log_gain(tuned.confirmed or {}) / made.optimum for made, tuned in answers) > 0.55

@@ -72,6 +72,7 @@ def told(space: Space) -> np.ndarray:
     return np.bincount(there @ [1, 2], minlength=4) / len(there)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("space", "one"),
     [

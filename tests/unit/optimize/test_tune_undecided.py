@@ -158,6 +158,7 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
     return CommandLine(monkeypatch, capsys)
 
 
+@pytest.mark.nightly
 def test_a_small_gain_that_the_budget_could_not_show_is_shown_by_more_blocks(
     command: CommandLine, tmp_path: Path
 ) -> None:

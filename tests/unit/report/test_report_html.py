@@ -93,6 +93,7 @@ def test_elements_end_where_they_should_have_ids_of_their_own_and_load_nothing(
     assert "url(" not in styles
 
 
+@pytest.mark.nightly
 def test_another_process_draws_the_same_pages(pages: dict[str, str]) -> None:
     names = ("quick", "failures", "hostile")
     program = (
@@ -103,6 +104,7 @@ def test_another_process_draws_the_same_pages(pages: dict[str, str]) -> None:
     assert result.stdout.decode() == "".join(pages[name] for name in names)
 
 
+@pytest.mark.nightly
 def test_five_kernels_and_25_workloads_stay_under_a_megabyte() -> None:
     many = a_record(FIVE, (*VALUES, *MORE))
     assert len(report.study_html(many).encode()) < 1_000_000 * 21 / 25

@@ -32,6 +32,7 @@ def plain() -> str:
     return report.study_html(record, whys_for(record))
 
 
+@pytest.mark.nightly
 def test_a_packed_page_holds_each_closed_part_once_and_in_its_place(
     plain: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -113,6 +113,7 @@ def test_the_page_says_measured_with_the_share_and_suspected_of_the_rest(
     assert "read_ahead_kb" in second[second.index("Suspected causes") :]
 
 
+@pytest.mark.nightly
 def test_a_proof_of_treatments_that_are_not_compared_has_its_place(
     record: StudyRecord, whys: tuple[Why, ...]
 ) -> None:

@@ -212,6 +212,7 @@ def test_a_hostile_function_s_name_stays_a_name(record: StudyRecord) -> None:
     assert f"`{name}`" in report.study_markdown(record, (why,))
 
 
+@pytest.mark.nightly
 def test_the_page_of_five_kernels_stays_below_a_megabyte() -> None:
     record = a_counted_matrix()
     whys = whys_for(record)

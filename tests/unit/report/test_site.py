@@ -51,6 +51,7 @@ def built(store: Path, site: Path, directory: Path) -> Site:
         return build(opened, site, explain=stored_explanations, notes=directory / "notes")
 
 
+@pytest.mark.nightly
 def test_fifty_results_of_twenty_five_workloads_take_seconds(tmp_path: Path) -> None:
     records = fifty_results()
     assert [len(record.study.workloads) for record in records] == [25] * 50

@@ -144,6 +144,7 @@ def test_the_picture_fits_a_telephone_and_no_two_names_stand_on_each_other(resul
     assert max(apart([200.0, 201.0, 202.0])) == 204.0, "none below the axis"
 
 
+@pytest.mark.nightly
 def test_a_page_of_many_changed_cells_stays_below_a_megabyte(result: SeriesResult) -> None:
     (before, files_before), (after, files_after) = (
         real_profile("fork", version) for version in ("5.10", "6.12")

@@ -5,6 +5,7 @@ import time
 import numpy as np
 import pytest
 from tests.support.noise_models import MEMORY, NEAR, noise, with_steps
+from tests.support.runs_of_tests import at_night
 
 from ktrial.analysis.history.change_points import steps
 from ktrial.model.history import ChangeKind
@@ -15,13 +16,13 @@ SERIES, POINTS = 200, 100
 
 
 @pytest.mark.parametrize("phi", [*MEMORY.values(), 0.9])
-@pytest.mark.parametrize("points", [50, POINTS, 400])
+@pytest.mark.parametrize("points", [50, POINTS, at_night(400)])
 def test_noise_shows_no_change(phi: float, points: int) -> None:
     series = noise(np.random.default_rng(1), SERIES, points, phi)
     assert sum(bool(shifts(row)) for row in series) <= 0.05 * SERIES
 
 
-@pytest.mark.parametrize("kind", ["cauchy", "lognormal", "three values", "two modes"])
+@pytest.mark.parametrize("kind", ["cauchy", at_night("lognormal"), "three values", at_night("two modes")])
 def test_noise_of_any_shape_shows_no_change(kind: str) -> None:
     rng, shape = np.random.default_rng(2), (SERIES, POINTS)
     series = {

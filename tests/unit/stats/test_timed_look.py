@@ -145,6 +145,7 @@ def test_several_treatments_share_the_error_and_the_study_goes_on_for_the_last()
     assert seen.next_look == 15
 
 
+@pytest.mark.nightly
 def test_no_false_difference_in_a_family_of_five_in_more_than_one_study_in_twenty() -> None:
     rng = np.random.default_rng(5)
     studies, false = 600, 0

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import stats
+from tests.support.runs_of_tests import at_night
 
 from ktrial.stats.resolution import Rounding
 from ktrial.stats.typical_groups import EarlierEstimate, Groups, typical_groups
@@ -23,7 +24,9 @@ def drawn(rng: np.random.Generator, *counts: int) -> list[NDArray[np.float64]]:
     return [NOISE * rng.standard_normal(count) for count in counts]
 
 
-@pytest.mark.parametrize("counts", [(3, 6), (8, 8), (20, 20), (4, 8, 8), (6, 6, 6, 6)])
+@pytest.mark.parametrize(
+    "counts", [(3, 6), at_night((8, 8)), at_night((20, 20)), (4, 8, 8), at_night((6, 6, 6, 6))]
+)
 def test_intervals_hold_together_with_normal_noise(counts: tuple[int, ...]) -> None:
     rng = np.random.default_rng(sum(counts))
     held = sum(holds(typical_groups(drawn(rng, *counts))) for _ in range(COUNT))
@@ -60,8 +63,10 @@ def test_one_disturbed_run_moves_the_estimate_by_less_than_the_noise() -> None:
         assert after.halves[0] < 2 * before.halves[0]
 
 
-@pytest.mark.parametrize("off", [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0])
-@pytest.mark.parametrize("doubt", [0.3, 0.5])
+@pytest.mark.parametrize(
+    "off", [at_night(0.0), at_night(0.5), 1.0, at_night(1.5), at_night(2.0), at_night(3.0), 5.0]
+)
+@pytest.mark.parametrize("doubt", [at_night(0.3), 0.5])
 def test_intervals_hold_beside_an_earlier_estimate_however_far_it_is_off(doubt: float, off: float) -> None:
     """In standard deviations of one run: 83 % at the worst, 95 % where it is as good as believed."""
     rng, held = np.random.default_rng(7), 0

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from tests.support.making import a_study, a_trial, planned
 from tests.support.noise_models import MODELS
 from tests.support.report_records import a_record
+from tests.support.runs_of_tests import at_night
 
 from ktrial import report
 from ktrial.analysis.answer import variability_answer
@@ -112,7 +113,7 @@ def arms_of(name: str, rng: np.random.Generator, blocks: int) -> tuple[Array, Ar
     return slots[:, 0], slots[:, 1]
 
 
-@pytest.mark.parametrize("blocks", [8, 20, 60])
+@pytest.mark.parametrize("blocks", [8, at_night(20), at_night(60)])
 @pytest.mark.parametrize("name", [*MODELS, *SKEWED])
 def test_kernels_that_scatter_alike_are_seldom_told_apart(name: str, blocks: int) -> None:
     rng = np.random.default_rng(len(name) + blocks)

@@ -22,7 +22,11 @@ TABLES = (
     "studies", "trials", "samples", "counters", "profiles", "series", "digests", "answers",
     "kernel_differences", "proofs", "study_digests",
 )  # fmt: skip
-DIRECTIONS = [(SQLITE, POSTGRESQL), (POSTGRESQL, SQLITE), (SQLITE, SQLITE), (POSTGRESQL, POSTGRESQL)]
+DIRECTIONS = [
+    (SQLITE, POSTGRESQL),
+    (POSTGRESQL, SQLITE),
+    *(pytest.param(kind, kind, marks=pytest.mark.nightly) for kind in (SQLITE, POSTGRESQL)),
+]
 Place = Callable[[str, str], Backend]
 
 
@@ -176,7 +180,7 @@ def test_what_is_damaged_is_named_and_not_copied(statement: str, where: str, pla
     assert ran("verify", "--store", target.location).exit_code == 0
 
 
-@pytest.mark.parametrize("other", [SQLITE, POSTGRESQL])
+@pytest.mark.parametrize("other", [SQLITE, pytest.param(POSTGRESQL, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("name", declared("store/copying.py"))
 def test_a_copy_that_was_killed_goes_on_where_it_was(
     name: str, other: str, place: Place, monkeypatch: pytest.MonkeyPatch

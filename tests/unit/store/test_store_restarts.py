@@ -27,6 +27,7 @@ def server() -> Iterator[Server]:
         yield made
 
 
+@pytest.mark.nightly
 def test_a_run_goes_on_after_the_server_was_restarted_and_says_so_once(server: Server) -> None:
     told: list[str] = []
     url, draw, halfway = server.database(), random.Random(1), threading.Semaphore(0)

@@ -5,9 +5,10 @@ import re
 import zlib
 
 import pytest
-from tests.support.databases import Backend
+from tests.support.databases import POSTGRESQL, SQLITE, Backend
 from tests.support.making import a_study, a_trial, planned
 from tests.support.profiles import a_profile
+from tests.support.runs_of_tests import at_night
 from tests.support.stored_parts import ANSWER, DIFFERENCE, PROOF
 from typer.testing import CliRunner, Result
 
@@ -16,6 +17,8 @@ from ktrial.model.trial import Outcome
 from ktrial.store.copying import check_is_copy, copy_study
 from ktrial.store.errors import StoreDamaged, StudyDamaged, TrialsDamaged
 from ktrial.store.store import Store, open_store
+
+pytestmark = pytest.mark.parametrize("backend", [SQLITE, at_night(POSTGRESQL)], indirect=True)
 
 ONE_BIT = {
     "a sample": "UPDATE samples SET value = value + 0.0009765625",

@@ -48,6 +48,7 @@ def test_that_comes_last(tmp_path_factory):
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("workers", "fails", "left"),
     [

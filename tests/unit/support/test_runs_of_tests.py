@@ -47,6 +47,7 @@ def ran(directory: Path, *options: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.nightly
 def test_what_has_passed_is_not_run_again_and_what_is_left_is_told(tmp_path: Path) -> None:
     (tmp_path / "test_some.py").write_text(TESTS)
     status, first = ran(tmp_path)
@@ -82,6 +83,7 @@ def test_of_a_guest():
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("workers", [pytest.param("-n0", marks=pytest.mark.nightly), "-n2"])
 def test_what_was_skipped_is_told_with_its_reasons_and_what_to_record_anew(
     workers: str, tmp_path: Path
@@ -142,6 +144,7 @@ def test_tests_keep_out_of_the_users_cache_and_take_its_kernels() -> None:
     assert not (cache_directory() / "shown").is_symlink()
 
 
+@pytest.mark.nightly
 def test_a_long_command_is_shown_as_it_goes(capfd: pytest.CaptureFixture[str]) -> None:
     script = ("sh", "-c", "echo result; echo step >&2; exit 3")
     done = run_shown(script)
