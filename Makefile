@@ -45,6 +45,9 @@ test: setup
 	@$(SIDE_BY_SIDE) check-python check-rust
 	$(PYTEST) $(IN_ORDER)
 
+# Where it is set, each of some thousand processes would compile all sources anew: half of a run's CPU time.
+unexport PYTHONDONTWRITEBYTECODE
+
 # A file's guests are started once: all its tests run in one worker. Workers take files in this order, what takes
 # longest first: no core is idle, and what one test boots another one finds (tests/support/runs_of_tests.py).
 PYTEST := $(BIN)/pytest -n $(JOBS) --dist loadfile
