@@ -22,7 +22,7 @@ PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 OF_EACH_CHANGE = ROOT / "README.md"
 """Of the pages that boot kernels: what everybody tries first. The others are tested at night."""
-LONG = {ROOT / "docs" / name for name in ("history.md", "knobs.md", "five-papers.md")}
+LONG = {ROOT / "docs" / name for name in ("history.md", "host.md", "knobs.md", "five-papers.md")}
 """Pages of many commands: 10 to 40 s each."""
 _EXIT = re.compile(r"\s+# exit (\d+)$")
 _LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")

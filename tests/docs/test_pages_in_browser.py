@@ -141,6 +141,7 @@ def test_a_page_of_another_command_fits(page: Any, tmp_path: Path) -> None:
     assert_fits(page(), tmp_path)
 
 
+@pytest.mark.nightly
 def test_a_box_that_scrolls_says_so_without_a_script(tmp_path: Path) -> None:
     """Shadows below a paper that goes along: https://lea.verou.me/blog/2012/04/background-attachment-local."""
     cues = []

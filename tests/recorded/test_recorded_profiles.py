@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from tests.support.golden_guests import played
 from tests.support.guests import PLANTED, SAME_MEAN, SAME_MEDIAN, WITHOUT_EFFECT, Planted
+from tests.support.runs_of_tests import at_night
 
 from ktrial.analysis.attribution.decomposition import explain
 from ktrial.analysis.attribution.subsystems import KernelEntry, kernel_entries
@@ -16,7 +17,7 @@ OUTSIDE = 0.02
 """How much of the kernel's part no entry has, at the most: tasks that went on where they had slept."""
 
 
-@pytest.fixture(scope="module", params=["6.1", "6.12"])
+@pytest.fixture(scope="module", params=[at_night("6.1"), "6.12"])
 def planted(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Pairs:
     pairs: Pairs = played(f"planted-{request.param}", tmp_path_factory.mktemp("planted"))
     return pairs

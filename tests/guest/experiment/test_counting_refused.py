@@ -164,6 +164,7 @@ def test_counts_that_cannot_be_written_are_no_counts(user: User) -> None:
     assert "cannot write out=/dev/full" in re.sub(r"\s+", " ", said.output + said.errors)
 
 
+@pytest.mark.nightly
 def test_a_disk_that_becomes_full_ends_the_guest(tmp_path: Path) -> None:
     """Better nothing than a part of the counts."""
     out = tmp_path / "counts"

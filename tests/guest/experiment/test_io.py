@@ -121,6 +121,7 @@ def test_a_limit_inside_a_limited_group_is_refused_in_words(tmp_path: Path) -> N
     assert "this program is in the group /workload; limit that one" in trial.reason
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", [pytest.param(DiskKind.BRD, marks=pytest.mark.nightly), DiskKind.PMEM])
 @pytest.mark.parametrize("kernel", [pytest.param("debian:5.10", marks=pytest.mark.nightly), "debian:6.12"])
 def test_other_disks_hold_what_is_written(tmp_path: Path, kernel: str, kind: DiskKind) -> None:

@@ -69,6 +69,7 @@ def test_a_sampled_guest_says_the_same_twice_and_what_it_cost(boot: Boot) -> Non
     assert median_of(first) == pytest.approx(median_of(plain), rel=0.01)
 
 
+@pytest.mark.nightly
 def test_a_program_shorter_than_the_interval_is_not_disturbed(boot: Boot) -> None:
     rarely = SAMPLING.model_copy(update={"every_ns": 600_000_000_000})
     (result,) = perform(ExactMachine(), boot, fork(rarely, operations=10))

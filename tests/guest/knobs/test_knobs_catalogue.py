@@ -262,6 +262,7 @@ SAID: dict[str, dict[str, type[KtrialError]]] = {
 }
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("kernel", versions(*SAID))
 def test_what_moved_and_what_is_gone_are_told_apart(kernel: str, machine: ExactMachine) -> None:
     boot = guest(kernel)

@@ -53,6 +53,7 @@ def regions(result: StepResult) -> dict[str, str]:
     return {name: line[0].split("-")[0] for line in lines for name in REGIONS if name in line[-1]}
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("kernel", newest_for_each_change(*ALL))
 def test_a_seed_gives_one_layout_another_seed_another_and_no_seed_the_fixed_one(
     kernel: str, machine: ExactMachine

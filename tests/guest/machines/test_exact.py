@@ -234,6 +234,7 @@ def test_a_large_report_and_many_steps(kernel: Kernel, machine: ExactMachine) ->
     assert results[1].content == "A" * (4 << 20)
 
 
+@pytest.mark.nightly
 def test_no_room_for_a_snapshot(kernel: Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(_source: int, _target: int) -> str:
         raise OSError(28, "No space left on device")

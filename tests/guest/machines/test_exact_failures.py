@@ -194,6 +194,7 @@ def test_a_boot_that_hangs(kernel: Kernel, machine: ExactMachine) -> None:
     assert "Linux version" in console or "as init process" in console
 
 
+@pytest.mark.nightly
 def test_a_workload_that_eats_all_memory(kernel: Kernel, machine: ExactMachine) -> None:
     boot = boot_with_programs(kernel, memory_mib=LITTLE_MEMORY_MIB)
     ended = ending(machine, boot, UPTIME, Run(argv=(host_program("tail")[1], "/dev/zero")), UPTIME)

@@ -63,6 +63,7 @@ def performed(machine: ParallelMachine, kernel: Kernel, *steps: Run) -> list[tup
         return [target.perform((step,)) for step in steps]
 
 
+@pytest.mark.nightly
 def test_two_trials_are_the_same_and_another_seed_is_another_run(
     machine: ParallelMachine, kernel: Kernel
 ) -> None:
@@ -126,6 +127,7 @@ def test_counted_by_function_a_trial_is_the_same_and_its_time_adds_up(
     assert any("schedule" in place.function or place.caller for place in places(profile, TimePart.IDLE))
 
 
+@pytest.mark.nightly
 def test_a_shared_counter_scales_only_where_lines_cost_nothing(
     machine: ParallelMachine, kernel: Kernel
 ) -> None:

@@ -67,6 +67,7 @@ def test_two_runs_say_the_same_to_the_last_digit_whatever_the_load(counted: Coun
     assert all(region.cycles for region in counted.once)
 
 
+@pytest.mark.nightly
 def test_the_instructions_are_those_without_a_model(counted: Counted) -> None:
     bare = {"modelled": None}
     for plain, modelled in zip(counted.plain, counted.once, strict=True):

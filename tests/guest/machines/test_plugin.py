@@ -113,6 +113,7 @@ def test_two_runs_write_the_same_bytes(bench: Bench) -> None:
     assert first == second
 
 
+@pytest.mark.nightly
 def test_the_functions_sum_to_the_whole(profile: dict[str, RegionCounts]) -> None:
     for run in profile.values():
         assert run.whole

@@ -81,6 +81,7 @@ def test_what_exact_mode_calls_equivalent_is_told_apart() -> None:
     assert (of_count.decided, of_count.undecided_in_exact) == (3, 1)
 
 
+@pytest.mark.nightly
 def test_modelled_cycles_are_another_count() -> None:
     compared = fidelity([(measured("exact", COUNTED, cycles=True), measured("host", LIKE_IT, 0.003))])
     by_count = {of_count.count: of_count for of_count in compared.all}

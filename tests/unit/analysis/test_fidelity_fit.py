@@ -114,6 +114,7 @@ def test_prices_that_were_off_are_found_again(predicted: tuple[FidelityResult, l
     assert fit.error_after < 0.1
 
 
+@pytest.mark.nightly
 def test_the_other_half_is_predicted_and_was_not_fitted_to(
     predicted: tuple[FidelityResult, list[Both]],
 ) -> None:

@@ -110,6 +110,7 @@ def test_what_noise_hides_is_unresolved_and_not_guessed() -> None:
     assert set(judge.answers.values()) == {Answer.UNRESOLVED}
 
 
+@pytest.mark.nightly
 def test_blocks_are_planned_by_power() -> None:
     _, judge = _search({frozenset({5}): 0.05}, 16, 0.02, 2)
     everything = frozenset(range(16))

@@ -19,6 +19,7 @@ blocks = 3
 levels = [300, 400]
 """
 PROGRAM = "from ktrial.cli.main import main; main()"
+from tests.support.runs_of_tests import at_night
 
 
 @pytest.fixture
@@ -29,7 +30,9 @@ def run(tmp_path: Path) -> list[str]:
     return [sys.executable, "-c", PROGRAM, "run", study, "--no-html", "--store", store]
 
 
-@pytest.mark.parametrize("messages", ["2>/dev/full", "2> >(exec 0<&-)"], ids=["full disk", "reader gone"])
+@pytest.mark.parametrize(
+    "messages", ["2>/dev/full", at_night("2> >(exec 0<&-)")], ids=["full disk", "reader gone"]
+)
 def test_a_run_goes_on_where_its_messages_are_lost(run: list[str], messages: str) -> None:
     script = f'"$@" {messages}'
     process = subprocess.run(

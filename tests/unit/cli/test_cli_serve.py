@@ -53,6 +53,7 @@ def test_it_ends_cleanly_also_while_somebody_looks(tmp_path: Path, number: signa
         assert (process.returncode, messages) == (0, "ktrial: stopped\n")
 
 
+@pytest.mark.nightly
 def test_nothing_of_the_store_is_changed_by_looking(tmp_path: Path) -> None:
     store = a_store(tmp_path / "store")
     before = store.read_bytes()

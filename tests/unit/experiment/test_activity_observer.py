@@ -104,11 +104,11 @@ def test_a_run_of_a_study_that_is_gone_cannot_tell_anything(store: Store) -> Non
 _CHILD = """
 import sys, time
 from tests.unit.experiment.test_activity_observer import Held, STUDY
-from tests.support.scripted import sources
+from tests.support.scripted import scripted_resources
 from ktrial.experiment.session import run
 from ktrial.store.store import open_store
 with open_store(sys.argv[1]) as store:
-    run(STUDY, store=store, machine=Held(after=1).machine, jobs=1, sources=sources())
+    run(STUDY, store=store, machine=Held(after=1).machine, jobs=1, resources=scripted_resources())
 """
 
 

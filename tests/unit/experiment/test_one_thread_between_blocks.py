@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import scipy.linalg, scipy.special
 from tests.support.making import a_study
-from tests.support.scripted import ScriptedMachine, sources
+from tests.support.scripted import ScriptedMachine, scripted_resources
 from ktrial.experiment.observer import Observer
 from ktrial.experiment.session import run
 from ktrial.model.base import digest
@@ -50,7 +50,7 @@ def study():
     which = a_study(workloads=("fork", "pipe", "syscall"), kernels=kernels, timing=timing)
     with open_store(Path(sys.argv[1]) / "trials.db") as store:
         machine = ScriptedMachine(answer, mode=Mode.TIMED)
-        record = run(which, store=store, machine=machine, sources=sources(), observer=Observer())
+        record = run(which, store=store, machine=machine, resources=scripted_resources(), observer=Observer())
         assert len(record.trials) > 40, len(record.trials)
 
 def product():

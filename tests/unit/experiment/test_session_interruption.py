@@ -145,7 +145,7 @@ import sys
 from ktrial.experiment.session import run
 from ktrial.store.store import open_store
 from tests.support.making import a_study
-from tests.support.scripted import ScriptedMachine, number_of, sources
+from tests.support.scripted import ScriptedMachine, number_of, scripted_resources
 
 log = open(sys.argv[2], "a")
 
@@ -157,7 +157,7 @@ def answer(boot, run):
 with open_store(sys.argv[1]) as store:
     print("ready", flush=True)
     run(a_study(perturbations=100), store=store, machine=ScriptedMachine(answer, seconds=0.002),
-        sources=sources())
+        resources=scripted_resources())
 """
 
 

@@ -39,6 +39,7 @@ def test_several_are_built_at_once_and_each_once(fleet: Fleet, logs: Path, place
     assert {"building on local-0", "building on local-1"} <= set(asked.steps)
 
 
+@pytest.mark.nightly
 def test_a_study_on_the_fleet_has_its_kernels_built_there(
     fleet: Fleet, logs: Path, place: Path, store: Store
 ) -> None:

@@ -125,6 +125,7 @@ def test_a_scheduler_that_comes_back_is_waited_for(
     assert numbers(record) == numbers(run_here(STUDY, other))
 
 
+@pytest.mark.nightly
 def test_a_client_that_is_killed_goes_on_where_it_was(
     processes: FleetProcesses, other: Store, place: Path
 ) -> None:

@@ -160,6 +160,7 @@ def test_a_table_with_a_group_in_every_row_is_refused(tmp_path: Path) -> None:
         read_file(means)
 
 
+@pytest.mark.nightly
 def test_a_large_table_is_read_and_audited_in_seconds(tmp_path: Path) -> None:
     rng = random.Random(1)
     rows = (f"{at % 5},{rng.gauss(100, 1):.6f}" for at in range(20_000))

@@ -286,6 +286,7 @@ def wait_until(condition: object, seconds: float = 300.0) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.nightly
 def test_ktrial_does_next_to_nothing_while_a_program_runs() -> None:
     """Must-hold 4 of issue 4: its CPU time inside the window is below 0.1 %.
 

@@ -146,6 +146,7 @@ def test_names_that_ssh_knows_are_taken(host: str) -> None:
     assert is_host_name(host)
 
 
+@pytest.mark.nightly
 def test_paths_and_values_are_only_that_to_the_shell_there(machine: SshMachine, tmp_path: Path) -> None:
     planted = tmp_path / "planted"
     hostile = [

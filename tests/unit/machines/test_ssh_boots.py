@@ -313,6 +313,7 @@ def test_a_kernel_that_boots_slowly_and_prints_has_not_hung(
         assert boots.boot(boot).release == NEW
 
 
+@pytest.mark.nightly
 def test_a_machine_that_takes_long_to_shake_hands_has_not_hung(
     lab: FakeLab, boots: Boots, tmp_path: Path
 ) -> None:

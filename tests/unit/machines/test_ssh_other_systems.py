@@ -98,6 +98,7 @@ def is_gone(words: bytes) -> bool:
     return False
 
 
+@pytest.mark.nightly
 def test_commands_run_and_tell_how_they_ended(machine: SshMachine) -> None:
     ran, killed, read = performed(
         machine,
@@ -111,6 +112,7 @@ def test_commands_run_and_tell_how_they_ended(machine: SshMachine) -> None:
     assert read.failure is not None
 
 
+@pytest.mark.nightly
 def test_a_wall_time_is_what_a_command_takes_but_for_the_ways_of_two_words(machine: SshMachine) -> None:
     """'begin' may come later than it was said (by 1.5 ms was seen), and by more where this system is busy:
     three sleep, and the longest is asked, which lacks a tenth of itself only where all three words were late.

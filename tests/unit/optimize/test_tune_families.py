@@ -93,6 +93,7 @@ def test_a_knob_that_is_taken_only_beside_another_one_is_not_given_up_too_soon(s
     assert tuned.confirmed[other] == wanted
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("runs", [26, at_night(RUNS)])
 def test_knobs_that_do_nothing_end_with_no_gain(runs: int) -> None:
     _, tuned = searched("idle", 1, runs)

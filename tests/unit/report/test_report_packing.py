@@ -63,6 +63,7 @@ def test_a_small_page_shows_what_is_closed_without_its_script() -> None:
     assert "<!-- parts -->" not in page
 
 
+@pytest.mark.nightly
 def test_a_large_page_has_few_elements_before_anything_is_opened(plain: str) -> None:
     opened = _LATER.sub("", plain)
     assert len(_LATER.findall(plain)) > 80

@@ -56,6 +56,7 @@ def drawn(tree: Path, store: Store, text: str = "HEAD~8..HEAD", **changes: objec
     return commit_history(stored_numbers(store), "fork", series, plain)
 
 
+@pytest.mark.nightly
 def test_what_was_measured_sparsely_stands_in_the_order_of_its_commits(tree: Path, tmp_path: Path) -> None:
     with open_store(str(tmp_path / "x.db")) as store:
         builder = sparsely(tree, store, 8)
@@ -91,6 +92,7 @@ def test_what_one_of_several_commits_changed_is_looked_for_by_the_command(tree: 
     assert change.why.endswith("--workload 'fork' --every 8")
 
 
+@pytest.mark.nightly
 def test_commits_of_another_configuration_are_not_mixed_in(tree: Path, tmp_path: Path) -> None:
     with open_store(str(tmp_path / "x.db")) as store:
         sparsely(tree, store, 8)

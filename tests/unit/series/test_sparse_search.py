@@ -56,6 +56,7 @@ def test_one_change_among_many_is_found_with_few_kernels(tmp_path: Path) -> None
     assert built <= 5 + 2 * 3
 
 
+@pytest.mark.nightly
 def test_changes_that_cancel_each_other_are_seen_thoroughly_and_not_otherwise(tmp_path: Path) -> None:
     names = [f"cost-pipe-0-{number}" for number in range(8)]
     names[2:6] = ["cost-fork-100", "doc", "doc2", "cost-fork--100"]

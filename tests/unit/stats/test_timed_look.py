@@ -168,6 +168,7 @@ def test_each_difference_that_is_found_makes_room_for_the_next() -> None:
     assert judge([clear, clear, doubtful], alone)[2].claim is Claim.ABOVE
 
 
+@pytest.mark.nightly
 def test_exploratory_metrics_keep_no_study_running_and_are_adjusted() -> None:
     primary = study(0.05)
     doubtful = [study(0.0055, seed=seed, primary=False, workload=f"w{seed}") for seed in range(20)]
@@ -191,6 +192,7 @@ def test_a_repeated_p_value_is_the_error_at_which_the_claim_would_just_be_made()
         assert (judge([values], design)[0].claim is Claim.ABOVE) is claimed
 
 
+@pytest.mark.nightly
 def test_repeated_p_values_are_valid() -> None:
     values = np.random.default_rng(8).normal(0, 1, (2000, 15))
     looks = SequentialDesign(looks=(6, 10, 15))

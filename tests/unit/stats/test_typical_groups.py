@@ -33,6 +33,7 @@ def test_intervals_hold_together_with_normal_noise(counts: tuple[int, ...]) -> N
     assert 0.925 < held / COUNT < 0.98
 
 
+@pytest.mark.nightly
 def test_with_one_treatment_it_is_nearly_the_t_test() -> None:
     rng, wider = np.random.default_rng(2), []
     for _ in range(COUNT):

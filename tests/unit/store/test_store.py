@@ -9,9 +9,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from tests.support.databases import Backend
+from tests.support.databases import POSTGRESQL, SQLITE, Backend
 from tests.support.making import a_study, a_trial, planned
 from tests.support.profiles import a_profile
+from tests.support.runs_of_tests import at_night
 from tests.support.stored_parts import ANSWER, SAMPLED
 
 from ktrial.model.base import digest
@@ -171,6 +172,7 @@ with open_store(sys.argv[1]) as store:
 """
 
 
+@pytest.mark.parametrize("backend", [at_night(SQLITE), POSTGRESQL], indirect=True)
 def test_several_processes_make_and_write_one_store_at_once(backend: Backend) -> None:
     writers = [
         subprocess.Popen([sys.executable, "-c", WRITE, backend.location, str(first)], cwd=Path.cwd())

@@ -56,6 +56,7 @@ def test_a_run_goes_on_after_the_server_was_restarted_and_says_so_once(server: S
     assert len([text for text in told if "is there again" in text]) == len(waits)
 
 
+@pytest.mark.nightly
 def test_a_server_that_stays_away_ends_the_wait_with_an_error(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:

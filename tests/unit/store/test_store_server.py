@@ -71,6 +71,7 @@ def test_who_may_only_read_is_shown_the_store_and_told_that_he_may_not_write(pos
         store.study(a_study("another"))
 
 
+@pytest.mark.nightly
 def test_fifty_threads_and_processes_that_open_one_empty_database_all_make_one_store(
     postgresql: Server,
 ) -> None:

@@ -101,6 +101,7 @@ def test_what_was_skipped_is_told_with_its_reasons_and_what_to_record_anew(
     assert line.endswith(". Record anew: draw it")
 
 
+@pytest.mark.nightly
 def test_at_night_an_outdated_record_is_a_failure(tmp_path: Path) -> None:
     (tmp_path / "test_some.py").write_text(SKIPPED)
     status, said = ran(tmp_path, "--nightly")
@@ -126,6 +127,7 @@ def test_the_packages_that_tests_need_are_known_and_those_of_mutants_are_not() -
     assert "mutmut" not in needed
 
 
+@pytest.mark.nightly
 def test_workers_take_files_in_the_order_of_the_command_line(tmp_path: Path) -> None:
     """pytest-xdist's own order begins with the file that has most tests."""
     several = "".join(f"def test_{number}():\n    pass\n" for number in range(3))

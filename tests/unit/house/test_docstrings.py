@@ -1,23 +1,37 @@
-"""An error that a docstring says is raised is there: names of what is gone send readers nowhere."""
+"""Who opens a file reads first what it holds; errors that its docstrings name are there."""
 
 import ast
 import builtins
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 from itertools import chain
 from pathlib import Path
 
 import pytest
+from tests.support.places import ROOT
 
-ROOT = Path(__file__).parents[3]
 RAISED = re.compile(r"\bRaises? ((?:[A-Z]\w+|[a-z]+\.[A-Z]\w+|`[^`]*`|\([^()]*\)|,|or|and|\s)+)")
 """A list of names, with what is said of each in brackets."""
 
 
-def classes(sources: Iterable[ast.Module]) -> set[str]:
+@cache
+def sources() -> dict[Path, ast.Module]:
+    return {
+        path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted((ROOT / "src").rglob("*.py"))
+    }
+
+
+def test_each_module_of_the_source_begins_with_what_it_holds() -> None:
+    assert sources()
+    silent = [path for path, tree in sources().items() if tree.body and not ast.get_docstring(tree)]
+    assert silent == []
+
+
+def classes(trees: Iterable[ast.Module]) -> set[str]:
     """All that a module of ours defines or imports, and what Python has."""
     names = set(dir(builtins))
-    for node in chain.from_iterable(map(ast.walk, sources)):
+    for node in chain.from_iterable(map(ast.walk, trees)):
         if isinstance(node, ast.ClassDef):
             names.add(node.name)
         elif isinstance(node, ast.Import | ast.ImportFrom):
@@ -56,11 +70,10 @@ def test_errors_are_seen_in_a_docstring(docstring: str, names: list[str]) -> Non
 
 
 def test_every_error_that_a_docstring_names_is_there() -> None:
-    sources = {path: ast.parse(path.read_text()) for path in sorted((ROOT / "src").rglob("*.py"))}
-    there = classes(sources.values())
+    there = classes(sources().values())
     missing = [
         f"{path.relative_to(ROOT)}:{line}: {name}"
-        for path, tree in sources.items()
+        for path, tree in sources().items()
         for line, text in docstrings(tree)
         for name in named_errors(text)
         if name not in there
