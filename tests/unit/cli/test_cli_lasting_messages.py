@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.support.runs_of_tests import at_night
 
 STUDY = """
 workloads = ["pipe"]
@@ -19,7 +20,6 @@ blocks = 3
 levels = [300, 400]
 """
 PROGRAM = "from ktrial.cli.main import main; main()"
-from tests.support.runs_of_tests import at_night
 
 
 @pytest.fixture
