@@ -294,7 +294,17 @@ def package(
     work.mkdir(parents=True)
     facts = {"name": name, "version": version, "release": release, "files": files}
     (work / "a.spec").write_text(_SPEC.format(**facts, architecture=architecture, payload=payload))
-    options = ("--define", f"_topdir {work}", "--define", f"_rpmdir {work}/out", "--target", architecture)
+    # Format 6, which rpm 6 makes, no other reader knows.
+    options = (
+        "--define",
+        "_rpmformat 4",
+        "--define",
+        f"_topdir {work}",
+        "--define",
+        f"_rpmdir {work}/out",
+        "--target",
+        architecture,
+    )
     command = ["rpmbuild", "-bb", "--quiet", *options, str(work / "a.spec")]
     subprocess.run(command, check=True, capture_output=True)
     (made,) = (work / "out").rglob("*.rpm")
