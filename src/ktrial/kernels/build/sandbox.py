@@ -1,23 +1,28 @@
 """A source's makefiles, scripts and Kconfig run code: in bubblewrap they reach their build directory alone.
 
 No network, no other process, no home; of the system what compilers need, read-only; of the environment what a
-build is told. As root too: there the user namespace gives a user without any privilege, and where the system
-refuses such a namespace, root runs it without capabilities.
+build is told; of the kernel the calls that builds make (`system_calls`). Nothing in /proc can be written, and
+no other namespace made. A user's builds are that user's, in a user namespace. root's are another user's: a
+number of their own, which owns what they may write and nothing else. A user namespace would not do there: who
+is `nobody` in it is root for /proc/sys.
 
 bwrap's own processes die at once of a signal, and make with them, before it could delete what is half
 written. So make's end is asked for through a pipe: who holds its other end closes it, or is killed.
 """
 
 import os
+import resource
 import shutil
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 
 from ktrial.installation import cache_directory
+from ktrial.kernels.build import system_calls
 from ktrial.kernels.errors import BUBBLEWRAP, KernelUsageError
 from ktrial.package_names import INSTALL
 
@@ -27,15 +32,43 @@ _SETTINGS = (
     *("/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/etc/perl", "/etc/profile.d/debuginfod.sh"),
 )
 """What programs of a build read of a system's configuration. None of it is a secret."""
-_PASSED_VARIABLES = ("PATH", "LANG", "TZ", "SOURCE_DATE_EPOCH", "TERM", "LOCALVERSION")
-_PASSED_PREFIXES = ("LC_", "CCACHE_", "KBUILD_", "KCONFIG_")
+_PASSED_VARIABLES = frozenset(
+    {
+        *("PATH", "LANG", "LC_ALL", "LC_MESSAGES", "TZ", "SOURCE_DATE_EPOCH", "TERM", "LOCALVERSION"),
+        *("CCACHE_NOHASHDIR", "CCACHE_BASEDIR", "CCACHE_MAXSIZE", "CCACHE_COMPRESS", "CCACHE_SLOPPINESS"),
+        *("KBUILD_BUILD_TIMESTAMP", "KBUILD_BUILD_USER", "KBUILD_BUILD_HOST", "KBUILD_BUILD_VERSION"),
+        *("KCONFIG_ALLCONFIG", "KCONFIG_CONFIG"),
+    }
+)
+"""Each by its name: CCACHE_REMOTE_STORAGE may hold a password."""
 _HOME = "/tmp"
 """Inside: empty, and gone afterwards."""
-_UNPRIVILEGED = ("--unshare-user", "--uid", "65534", "--gid", "65534")
+_IN_MEMORY = 2 << 30
+"""Bytes that /tmp and /dev/shm hold at most, each."""
+_USERS_OWN = ("--unshare-user", "--disable-userns", "--uid", "65534", "--gid", "65534")
+TENANT = 61_843
+"""The user and group of root's builds: of the numbers that systemd gives to services as they start (61184 to
+65519), so that no user has it."""
+_ROOTS = ("--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--cap-add", "CAP_SETPCAP")
+"""What it takes to become that user; then they are gone."""
+_BECOME_TENANT = (
+    *("setpriv", f"--reuid={TENANT}", f"--regid={TENANT}", "--clear-groups"),
+    *("--no-new-privs", "--bounding-set=-all", "--inh-caps=-all", "--"),
+)
 _ALONE = (
     *("--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"),
-    *("--cap-drop", "ALL", "--new-session", "--hostname", "ktrial"),
+    *("--new-session", "--hostname", "ktrial", "--cap-drop", "ALL"),
 )
+_LIMITS = {
+    "nproc": (resource.RLIMIT_NPROC, 8192),
+    "fsize": (resource.RLIMIT_FSIZE, 16 << 30),
+    "as": (resource.RLIMIT_AS, 32 << 30),
+    "cpu": (resource.RLIMIT_CPU, 6 * 3600),
+    "core": (resource.RLIMIT_CORE, 0),
+}
+"""Of each process, by prlimit's name: a fork bomb, a file, a loop without end come to theirs."""
+_FILTERED = 'exec 9<"$1"; shift; exec "$@"'
+"""bubblewrap reads its filter of system calls from this descriptor."""
 _UNTIL_CLOSED = (
     'exec 3<&0; "$@" </dev/null 3<&- & program=$!; '
     "{ read -r _ <&3; kill -TERM $program; } 2>/dev/null & "
@@ -56,24 +89,60 @@ class Sandbox:
     """make's variables: compilers that they name by a path are readable."""
 
     def command(self, words: Iterable[str], environment: Mapping[str, str]) -> list[str]:
-        """The command that runs these words confined, in an environment of its own."""
-        passed = {
-            name: value
-            for name, value in environment.items()
-            if name in _PASSED_VARIABLES or name.startswith(_PASSED_PREFIXES)
-        }
+        """The command that runs these words confined, in an environment of its own.
+
+        The directories that it may write belong to the build's user from now on.
+        """
+        self._give_to_tenant()
+        passed = {name: value for name, value in environment.items() if name in _PASSED_VARIABLES}
         passed |= {"HOME": _HOME, "TMPDIR": _HOME, "CCACHE_DIR": str(ccache_directory())}
         settings = [word for name, value in passed.items() for word in ("--setenv", name, value)]
         way = _way(shutil.which("bwrap"))
         assert way is not None, "whoever confines has asked before"
-        return [*way, *_system(), *self._places(), "--clearenv", *settings, "--chdir", "/", "--", *words]
+        return [
+            *way.before,
+            *_system(),
+            *self._places(),
+            "--clearenv",
+            *settings,
+            "--chdir",
+            "/",
+            "--",
+            *way.after,
+            *words,
+        ]
+
+    def _give_to_tenant(self) -> None:
+        """What root's builds may write becomes theirs: directories and, where they are new, all in them."""
+        way = _way(shutil.which("bwrap"))
+        if way is None or not way.is_tenant:
+            return
+        for directory in (*self.writable, ccache_directory()):
+            is_new = directory.stat().st_uid != TENANT
+            for path in (directory, *(directory.rglob("*") if is_new else directory.iterdir())):
+                if path.lstat().st_uid != TENANT:
+                    os.chown(path, TENANT, TENANT, follow_symlinks=False)
+        for path in self.readable:
+            if path.is_relative_to(cache_directory()) and path.is_dir():
+                path.chmod(path.stat().st_mode | 0o055)
 
     def _places(self) -> Iterator[str]:
-        yield from ("--tmpfs", _HOME)
-        for path in (*_toolchains(self.programs), *self.readable):
-            yield from _binding("--ro-bind-try", path)
-        for path in (*self.writable, ccache_directory()):
-            yield from _binding("--bind", path)
+        yield from ("--perms", "1777", "--size", str(_IN_MEMORY), "--tmpfs", _HOME)
+        yield from ("--perms", "1777", "--size", str(_IN_MEMORY), "--tmpfs", "/dev/shm")
+        made: set[Path] = set()
+        for option, path in chain(
+            (("--ro-bind-try", path) for path in (*_toolchains(self.programs), *self.readable)),
+            (("--bind", path) for path in (*self.writable, ccache_directory())),
+        ):
+            for name in _names(path):
+                # Else bubblewrap makes them as they are outside, where root's home is for root alone.
+                above = [
+                    place for place in reversed(name.parents) if place not in made and not _is_there(place)
+                ]
+                made.update(above)
+                for place in above:
+                    yield from ("--perms", "0755", "--dir", str(place))
+                yield from (option, str(path.resolve()), str(name))
 
 
 def problem() -> str:
@@ -147,20 +216,46 @@ def is_plain(path: Path) -> bool:
     return path.is_file() and not path.is_symlink()
 
 
+@dataclass(frozen=True)
+class _Way:
+    """How bubblewrap separates here."""
+
+    before: tuple[str, ...]
+    """The program and its options, before the places."""
+    after: tuple[str, ...]
+    """What it starts, which starts the command."""
+    is_tenant: bool
+    """Whether builds are another user's."""
+
+
 @lru_cache
-def _way(program: str | None) -> tuple[str, ...] | None:
-    """bwrap and how it separates here; None where it cannot."""
+def _way(program: str | None) -> _Way | None:
+    """None where it cannot."""
     if program is None:
         return None
-    ways: list[tuple[str, ...]] = [(program, *_UNPRIVILEGED, *_ALONE)]
-    if os.geteuid() == 0:
-        ways.append((program, *_ALONE))
-    return next((way for way in ways if _works(way)), None)
+    filtered = system_calls.filter_file()
+    opening = ("sh", "-c", _FILTERED, "sh", str(filtered)) if filtered else ()
+    calls = ("--seccomp", "9") if filtered else ()
+    limits = ("prlimit", *(f"--{name}={_limit(*limit)}" for name, limit in _LIMITS.items()), "--")
+    own = _Way((*opening, program, *_USERS_OWN, *_ALONE, *calls), limits, is_tenant=False)
+    # root's bubblewrap becomes another user last of all: the filter is for what that user starts.
+    tenant = _Way((*opening, program, *_ALONE, *_ROOTS, *calls), (*limits, *_BECOME_TENANT), is_tenant=True)
+    way = tenant if os.geteuid() == 0 else own
+    return way if _works(way) else None
 
 
-def _works(way: tuple[str, ...]) -> bool:
+def _limit(kind: int, most: int) -> int:
+    """As much, or what this process may set."""
+    _, hard = resource.getrlimit(kind)
+    return most if hard == resource.RLIM_INFINITY else min(most, hard)
+
+
+def _works(way: _Way) -> bool:
     finished = subprocess.run(
-        [*way, *_system(), "--", "true"], stdin=subprocess.DEVNULL, capture_output=True, check=False
+        [*way.before, *_system(), "--", *way.after, "true"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
     )
     return finished.returncode == 0
 
@@ -168,7 +263,7 @@ def _works(way: tuple[str, ...]) -> bool:
 @lru_cache
 def _system() -> tuple[str, ...]:
     """The system's programs and libraries, as they lie."""
-    words: list[str] = []
+    words = ["--perms", "0755", "--dir", "/etc"]
     for path in _SYSTEM:
         if os.path.islink(path):  # noqa: PTH114 - of a text
             words += ["--symlink", os.readlink(path), path]  # noqa: PTH115
@@ -176,19 +271,24 @@ def _system() -> tuple[str, ...]:
             words += ["--ro-bind-try", path, path]
     for path in _SETTINGS:
         words += ["--ro-bind-try", path, path]
-    return (*words, "--dev", "/dev", "--proc", "/proc")
+    return (*words, "--dev", "/dev", "--proc", "/proc", "--remount-ro", "/proc")
 
 
-def _binding(option: str, path: Path) -> Iterator[str]:
-    """bwrap's words for a place that is seen inside under its name, and under its real one.
+def _names(path: Path) -> Iterator[Path]:
+    """Where a place is seen inside: under its real name, and under its own.
 
     bubblewrap 0.12 mounts nothing on a symbolic link. One that leads through a directory of the system is
     there already, and needs only what it leads to.
     """
     real = path.resolve()
-    yield from (option, str(real), str(real))
+    yield real
     if real != path and not _is_of_the_system(path):
-        yield from (option, str(real), str(path))
+        yield path
+
+
+def _is_there(place: Path) -> bool:
+    """Whether the system's directories bring it, or /tmp."""
+    return _is_of_the_system(place) or str(place) in {"/", "/etc", "/dev", "/proc", _HOME}
 
 
 def _is_of_the_system(path: Path) -> bool:
