@@ -16,6 +16,8 @@ import json
 import os
 import re
 import shutil
+import stat
+import time
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -30,6 +32,7 @@ from ktrial.kernels import Progress
 from ktrial.kernels.build.patches import BuildSource
 from ktrial.kernels.build.recipes import keep_manifest, kept_manifest
 from ktrial.kernels.config import parse_config
+from ktrial.kernels.errors import BuildError
 from ktrial.kernels.files import require_space, write_atomically
 from ktrial.kernels.kernel_cache import disk_usage, held, held_if_free
 from ktrial.model.base import Model
@@ -422,3 +425,37 @@ def _is_older(noted: Path, product: Path) -> bool:
         return os.lstat(noted).st_mtime_ns < os.lstat(product).st_mtime_ns
     except FileNotFoundError:
         return False
+
+
+# What a build has left in its directory.
+
+_AHEAD_SECONDS = 60.0
+"""How far a file's date may lie ahead: clocks are set, also during a build."""
+
+
+def sift(build: Path, called: str) -> None:
+    """Take away what no build leaves in good faith: pipes, sockets, devices, and other users' rights.
+
+    A file that is dated in the future would be newer than whatever is changed afterwards, so that make would
+    link it into every later kernel: then all of the directory goes. Raises BuildError.
+    """
+    latest = time.time() + _AHEAD_SECONDS
+    directories = [build] if build.exists() else []
+    while directories:
+        with os.scandir(directories.pop()) as entries:
+            for entry in entries:
+                status = entry.stat(follow_symlinks=False)
+                if status.st_mtime > latest:
+                    shutil.rmtree(build)
+                    build.mkdir()
+                    name = Path(entry.path).relative_to(build)
+                    raise BuildError(
+                        f"{called} is not built: its makefiles date a file in the future ({name}).",
+                        hint="all that this build has left is removed; look at what changes dates there",
+                    )
+                if stat.S_ISDIR(status.st_mode):
+                    directories.append(Path(entry.path))
+                elif not (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)):
+                    Path(entry.path).unlink()
+                if status.st_mode & (stat.S_ISUID | stat.S_ISGID) and not stat.S_ISLNK(status.st_mode):
+                    Path(entry.path).chmod(status.st_mode & 0o777)

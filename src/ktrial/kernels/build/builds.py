@@ -28,6 +28,7 @@ from ktrial.kernels.build.build_trees import (
     held_tree_of,
     kept_trees,
     mend,
+    sift,
     taken,
 )
 from ktrial.kernels.build.configuration import became, brought_by_patches, configure, shipped_text
@@ -254,6 +255,8 @@ def _compiled(job: BuildJob, workspace: Path, progress: Progress) -> Parts:
     with slot(progress) as most, taken(need, room, progress) as (tree, near):
         progress("changing the build tree's source" if near else "making a build tree")
         record, before = tree.record(), tree.config()
+        if not (record and record.finished):
+            sift(tree.build, job.spec.source)
         changed = tree.fill(job.source)
         expected = files_touched(tree.build, before, job.config, changed) if near else 0
         patched: Collection[str] = ()
@@ -284,6 +287,7 @@ def _compiled(job: BuildJob, workspace: Path, progress: Progress) -> Parts:
             remember_build(seconds, from_nothing=not near)
             if not near:
                 remember_files(job.config, files, seconds * make.most_jobs)
+            sift(tree.build, job.spec.source)
             parts = _parts(job, tree, workspace, progress)
         except BuildError as error:
             tree.write_record(need, finished=False, failed=not isinstance(error, BuildCutShort))

@@ -74,7 +74,15 @@ _STOPS = re.compile(r"^make(?:\[\d+\])?: \*\*\* (?!.*\(ignored\)$)")
 _LONGEST_ERROR = 400
 _SILENCE_SECONDS = 5.0
 """After that, who watches is told that make goes on: one link or one large file can take minutes."""
+_GRACE_SECONDS = 30.0
+"""For make to delete what is half written."""
 _BLOCK = 1 << 16
+_LONGEST_LINE = 1 << 20
+"""Bytes; the remainder of a longer line is dropped."""
+MOST_OUTPUT = 256 << 20
+"""Bytes that one call of make may print: a build of everything with V=1 prints some 60 MB."""
+LEAST_ROOM = 256 << 20
+"""Bytes of disk that a build leaves to others."""
 
 
 def free_memory() -> int:
@@ -149,7 +157,10 @@ class Make:
             with self.log.open("a", buffering=1, encoding="utf-8", errors="replace") as log:
                 teller = Teller(self.progress, action, expected, self.most_jobs)
                 command = self._command(*arguments)
-                status = self._watched(command, descriptor, log.write, teller)
+                try:
+                    status = self._watched(command, descriptor, log.write, teller, self._room_left())
+                except _BeyondLimit as error:
+                    raise BuildFailed(directory=self._name, problem=str(error), log=self.log) from None
         if status:
             output = self.log.read_bytes()[start:].decode("utf-8", errors="replace")
             check_output(output, self.build)
@@ -195,8 +206,27 @@ class Make:
         finally:
             os.close(descriptor)
 
+    @property
+    def _name(self) -> str:
+        return self.called or str(self.tree.directory)
+
+    def _room_left(self) -> Callable[[str], None]:
+        """Of make's lines: raises _BeyondLimit once the disk is nearly full, whoever fills it."""
+        looked = 0.0
+
+        def look(_line: str) -> None:
+            nonlocal looked
+            if time.monotonic() - looked > _SILENCE_SECONDS:
+                looked = time.monotonic()
+                if shutil.disk_usage(self.home).free < LEAST_ROOM:
+                    raise _BeyondLimit(
+                        f"its build was ended: less than {LEAST_ROOM >> 20} MiB of disk are left"
+                    )
+
+        return look
+
     def _failure(self, output: str, status: int) -> BuildError:
-        name = self.called or str(self.tree.directory)
+        name = self._name
         problem = first_error(output) or f"make ended with status {status}"
         if why := sandbox.refusal_in(output):
             return SandboxFailed(directory=name, problem=why)
@@ -227,6 +257,10 @@ class Make:
 _TOLD_WITHOUT: set[str] = set()
 
 
+class _BeyondLimit(Exception):
+    """A build took more than it may."""
+
+
 def _watched(
     command: list[str],
     environment: dict[str, str],
@@ -237,7 +271,7 @@ def _watched(
     """Run the command, hand each line of its output to the readers, and return its status.
 
     A reader gets an empty line where none has come for a while. `ending`: a pipe's ends, to read and to
-    write: to close the latter ends it; None: a signal does.
+    write: to close the latter ends it; None: a signal does. Raises _BeyondLimit, after it was ended.
     """
     process = subprocess.Popen(
         command,
@@ -255,9 +289,12 @@ def _watched(
             os.close(ending[1])
 
     assert process.stdout is not None, "it was asked for"
-    ended = False
+    ended, printed = False, 0
     try:
         for line in lines_and_silences(process.stdout, _SILENCE_SECONDS):
+            printed += len(line)
+            if printed > MOST_OUTPUT:
+                raise _BeyondLimit(f"its build was ended: it printed more than {MOST_OUTPUT >> 20} MiB")
             for reader in readers:
                 reader(line)
             if _STOPS.match(line):
@@ -265,12 +302,17 @@ def _watched(
                 ended = True
                 end()
                 break
-        return process.wait()
     finally:
-        if process.poll() is None:
-            if not ended:
-                end()
-            process.wait()
+        # Whoever prints further fails; what does not end although it is asked to is killed.
+        process.stdout.close()
+        if process.poll() is None and not ended:
+            ended = True
+            end()
+        try:
+            process.wait(_GRACE_SECONDS if ended else None)
+        except subprocess.TimeoutExpired:
+            process.kill()
+    return process.wait()
 
 
 def lines_and_silences(stream: IO[bytes], seconds: float) -> Iterator[str]:
@@ -287,7 +329,11 @@ def lines_and_silences(stream: IO[bytes], seconds: float) -> Iterator[str]:
                 break
             *lines, begun = (begun + block).split(b"\n")
             for line in lines:
-                yield line.decode("utf-8", errors="replace") + "\n"
+                yield line[:_LONGEST_LINE].decode("utf-8", errors="replace") + "\n"
+            if len(begun) > 2 * _LONGEST_LINE:
+                # Of a line without end what is over goes, and is counted: nothing waits for its newline.
+                yield begun[:_LONGEST_LINE].decode("utf-8", errors="replace") + "\n"
+                begun = b""
     if begun:
         yield begun.decode("utf-8", errors="replace")
 

@@ -57,7 +57,7 @@ _BECOME_TENANT = (
 )
 _ALONE = (
     *("--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"),
-    *("--new-session", "--hostname", "ktrial", "--cap-drop", "ALL"),
+    *("--new-session", "--hostname", "ktrial", "--cap-drop", "ALL", "--die-with-parent"),
 )
 _LIMITS = {
     "nproc": (resource.RLIMIT_NPROC, 8192),
@@ -67,8 +67,10 @@ _LIMITS = {
     "core": (resource.RLIMIT_CORE, 0),
 }
 """Of each process, by prlimit's name: a fork bomb, a file, a loop without end come to theirs."""
-_FILTERED = 'exec 9<"$1"; shift; exec "$@"'
-"""bubblewrap reads its filter of system calls from this descriptor."""
+_AS_PARENT = ("setsid", "sh", "-c", '[ -z "$1" ] || exec 9<"$1"; shift; "$@"; exit $?', "sh")
+"""Starts bubblewrap, which reads its filter of system calls from descriptor 9. Once the command has ended,
+bubblewrap ends, and with it all that the command has started and left: `--die-with-parent` is for that. This
+shell is its parent, so that it does not end at once where ktrial is killed or a terminal sends a signal."""
 _UNTIL_CLOSED = (
     'exec 3<&0; "$@" </dev/null 3<&- & program=$!; '
     "{ read -r _ <&3; kill -TERM $program; } 2>/dev/null & "
@@ -172,6 +174,12 @@ def _refusal(command: tuple[str, ...]) -> str:
     return f"bubblewrap cannot give a build its directories: {reason}"
 
 
+def forget() -> None:
+    """Find out anew how bubblewrap separates here: another user asks, or another cache is in use."""
+    for answer in (_way, _refusal, system_calls.filter_file):
+        answer.cache_clear()
+
+
 def refusal_in(output: str) -> str:
     """Why bubblewrap ran nothing, by what a confined command printed; empty where it ran."""
     first = output.lstrip().partition("\n")[0]
@@ -233,9 +241,9 @@ def _way(program: str | None) -> _Way | None:
     """None where it cannot."""
     if program is None:
         return None
-    filtered = system_calls.filter_file()
-    opening = ("sh", "-c", _FILTERED, "sh", str(filtered)) if filtered else ()
-    calls = ("--seccomp", "9") if filtered else ()
+    filter_file = system_calls.filter_file()
+    opening = (*_AS_PARENT, str(filter_file or ""))
+    calls = ("--seccomp", "9") if filter_file else ()
     limits = ("prlimit", *(f"--{name}={_limit(*limit)}" for name, limit in _LIMITS.items()), "--")
     own = _Way((*opening, program, *_USERS_OWN, *_ALONE, *calls), limits, is_tenant=False)
     # root's bubblewrap becomes another user last of all: the filter is for what that user starts.
@@ -299,8 +307,10 @@ def _toolchains(programs: Mapping[str, str]) -> Iterator[Path]:
     """Directories of PATH that are not the system's, and of compilers that a variable names by a path."""
     for text in os.environ.get("PATH", "").split(os.pathsep):
         directory = Path(text)
-        if directory.is_absolute() and not (
-            _is_of_the_system(directory) and _is_of_the_system(directory.resolve())
+        if (
+            os.access(directory, os.R_OK | os.X_OK)
+            and directory.is_absolute()
+            and not (_is_of_the_system(directory) and _is_of_the_system(directory.resolve()))
         ):
             yield directory
     for value in programs.values():
