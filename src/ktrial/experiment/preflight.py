@@ -152,11 +152,11 @@ def check(undertaking: Undertaking, tell: Callable[[str], None]) -> None:
 
 def _unconfined(undertaking: Undertaking) -> list[Shortage]:
     """What is wrong with the sandbox."""
-    problem = sandbox.problem()
+    problem = sandbox.problem() or (sandbox.weakness() if undertaking.confined else "")
     if not problem:
         return []
     if undertaking.confined:
-        text = f"what a stranger has sent is built in a sandbox only, and there is none: {problem}"
+        text = f"what a stranger has sent is built in a whole sandbox only, and here is none: {problem}"
         return [Shortage(text, "--trust builds it as yourself", certain=True)]
     text = f"kernels are built without a sandbox: {problem}"
     return [Shortage(text, "what their sources run can reach your files")]

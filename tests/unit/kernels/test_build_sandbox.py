@@ -148,9 +148,32 @@ def test_who_closes_the_pipe_ends_all_of_it(tmp_path: Path) -> None:
 def test_without_bubblewrap_it_is_said_and_a_mailbox_needs_trust(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda _name: None)
     assert "not installed" in sandbox.problem()
-    with pytest.raises(KernelUsageError, match="in a sandbox only") as missing:
+    with pytest.raises(KernelUsageError, match="in a whole sandbox only") as missing:
         sandbox.required()
     assert "--trust" in missing.value.advice
+
+
+def test_without_libseccomp_it_is_said_and_a_mailbox_needs_trust(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(*_arguments: object, **_options: object) -> None:
+        raise OSError("libseccomp.so.2: cannot open shared object file")
+
+    monkeypatch.setattr("ctypes.CDLL", missing)
+    sandbox.forget()
+    try:
+        assert not sandbox.problem()
+        with pytest.raises(KernelUsageError, match="libseccomp is not installed") as refused:
+            sandbox.required()
+        assert "libseccomp2; or --trust" in refused.value.advice
+        told: list[str] = []
+        build(
+            requested(str(a_buildable_source(tmp_path / "linux")), directory=tmp_path),
+            progress=lambda what, *_numbers: told.append(what),
+        )
+        assert [what for what in told if "not whole: libseccomp" in what]
+    finally:
+        sandbox.forget()
 
 
 def destinations(words: list[str]) -> list[Path]:

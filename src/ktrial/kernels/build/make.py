@@ -174,6 +174,9 @@ class Make:
                 _TOLD_WITHOUT.add(why)
                 self.progress(f"building without a sandbox: {why}")
             return None
+        if (lack := sandbox.weakness()) and lack not in _TOLD_WITHOUT:
+            _TOLD_WITHOUT.add(lack)
+            self.progress(f"building in a sandbox that is not whole: {lack}")
         return sandbox.Sandbox((self.tree.directory, self.home), writable, self.variables)
 
     def _watched(self, command: list[str], inherited: int, *readers: Callable[[str], object]) -> int:

@@ -593,6 +593,11 @@ class BuildSource:
                     write_file(into / path, files[path], reader.content(path))
                 else:
                     reader.place(path, into / path)
+        # As the files, whatever the umask is: root's builds are another user's, who reads them.
+        for parent in {
+            above for name in directories for above in (name, *map(str, PurePosixPath(name).parents))
+        }:
+            os.chmod(into / parent, 0o755)  # noqa: PTH101
 
 
 def source_of(spec: Build, scratch: Path, progress: Progress) -> BuildSource:

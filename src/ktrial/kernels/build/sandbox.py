@@ -13,6 +13,7 @@ written. So make's end is asked for through a pipe: who holds its other end clos
 import os
 import resource
 import shutil
+import stat
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -124,9 +125,13 @@ class Sandbox:
             for path in (directory, *(directory.rglob("*") if is_new else directory.iterdir())):
                 if path.lstat().st_uid != TENANT:
                     os.chown(path, TENANT, TENANT, follow_symlinks=False)
-        for path in self.readable:
-            if path.is_relative_to(cache_directory()) and path.is_dir():
-                path.chmod(path.stat().st_mode | 0o055)
+        for directory in self.readable:
+            if directory.is_relative_to(cache_directory()) and directory.is_dir():
+                for path in (directory, *directory.iterdir()):
+                    mode = path.lstat().st_mode
+                    readable = mode | (mode & 0o500) >> 3 | (mode & 0o500) >> 6  # as its owner may
+                    if readable != mode and not stat.S_ISLNK(mode):
+                        path.chmod(stat.S_IMODE(readable))
 
     def _places(self) -> Iterator[str]:
         yield from ("--perms", "1777", "--size", str(_IN_MEMORY), "--tmpfs", _HOME)
@@ -176,8 +181,9 @@ def _refusal(command: tuple[str, ...]) -> str:
 
 def forget() -> None:
     """Find out anew how bubblewrap separates here: another user asks, or another cache is in use."""
-    for answer in (_way, _refusal, system_calls.filter_file):
-        answer.cache_clear()
+    _tried.cache_clear()
+    _refusal.cache_clear()
+    system_calls.forget()
 
 
 def refusal_in(output: str) -> str:
@@ -186,13 +192,21 @@ def refusal_in(output: str) -> str:
     return first.removeprefix("bwrap: ") if first.startswith("bwrap: ") else ""
 
 
+def weakness() -> str:
+    """What the sandbox of this host lacks, in one sentence; empty where it is whole, or there is none."""
+    if problem() or system_calls.filter_file():
+        return ""
+    return "libseccomp is not installed, so that builds may make every system call"
+
+
 def required() -> None:
-    """Raise KernelUsageError where nothing can be confined."""
-    if why := problem():
-        raise KernelUsageError(
-            f"A series from a mailbox is built in a sandbox only, and there is none: {why}.",
-            hint=f"{INSTALL} {BUBBLEWRAP.package}; or --trust, if you would run its makefiles as yourself",
-        )
+    """Raise KernelUsageError where what strangers have sent cannot be confined."""
+    for why, package in ((problem(), BUBBLEWRAP.package), (weakness(), "libseccomp2")):
+        if why:
+            raise KernelUsageError(
+                f"A series from a mailbox is built in a whole sandbox only, and here is none: {why}.",
+                hint=f"{INSTALL} {package}; or --trust, if you would run its makefiles as yourself",
+            )
 
 
 def ccache_directory() -> Path:
@@ -236,13 +250,14 @@ class _Way:
     """Whether builds are another user's."""
 
 
-@lru_cache
 def _way(program: str | None) -> _Way | None:
     """None where it cannot."""
-    if program is None:
-        return None
-    filter_file = system_calls.filter_file()
-    opening = (*_AS_PARENT, str(filter_file or ""))
+    return _tried(program, str(system_calls.filter_file() or "")) if program else None
+
+
+@lru_cache
+def _tried(program: str, filter_file: str) -> _Way | None:
+    opening = (*_AS_PARENT, filter_file)
     calls = ("--seccomp", "9") if filter_file else ()
     limits = ("prlimit", *(f"--{name}={_limit(*limit)}" for name, limit in _LIMITS.items()), "--")
     own = _Way((*opening, program, *_USERS_OWN, *_ALONE, *calls), limits, is_tenant=False)

@@ -16,6 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from ktrial.installation import cache_directory
+from ktrial.kernels.files import write_atomically
 
 _ALLOWED = """
 accept accept4 access alarm arch_prctl bind brk cachestat capget capset chdir chmod chown clock_getres
@@ -58,22 +59,31 @@ class _Comparison(ctypes.Structure):
     _fields_ = (("arg", ctypes.c_uint), ("op", ctypes.c_int), ("a", ctypes.c_uint64), ("b", ctypes.c_uint64))
 
 
-@cache
 def filter_file() -> Path | None:
     """The filter as the kernel takes it, in the cache; None without libseccomp, which Debian's apt needs."""
+    content = _filter()
+    if content is None:
+        return None
+    path = cache_directory() / "sandbox" / f"{sha256(content).hexdigest()[:16]}.bpf"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, content)
+    return path
+
+
+@cache
+def _filter() -> bytes | None:
     try:
         library = ctypes.CDLL("libseccomp.so.2", use_errno=True)
     except OSError:
         return None
     library.seccomp_init.restype = ctypes.c_void_p
-    content = _written(library)
-    path = cache_directory() / "sandbox" / f"{sha256(content).hexdigest()[:16]}.bpf"
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_suffix(f".{os.getpid()}")
-        temporary.write_bytes(content)
-        temporary.replace(path)
-    return path
+    return _written(library)
+
+
+def forget() -> None:
+    """Look for libseccomp anew."""
+    _filter.cache_clear()
 
 
 def _written(library: ctypes.CDLL) -> bytes:
