@@ -8,19 +8,20 @@ import sys
 import threading
 import uuid
 from collections.abc import Callable, Generator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from ktrial.experiment.executor import Executor, ThisSystem, TrialOptions
 from ktrial.experiment.machine_lease import LeasePlace
 from ktrial.experiment.resources import Builder, KernelOutcome, Listener, built_here
 from ktrial.fleet.client_builds import FleetBuilds
 from ktrial.fleet.client_executor import FleetExecutor
-from ktrial.fleet.connection import Connection, connected, imported
+from ktrial.fleet.connection import Connection, connected, imported, security_of
 from ktrial.fleet.contents import Package
-from ktrial.fleet.errors import FleetOutOfReach, FleetUsageError
+from ktrial.fleet.errors import FleetError, FleetOutOfReach, FleetUsageError
 from ktrial.fleet.held_machines import HeldMachines
 from ktrial.fleet.settings import VARIABLE, FleetSettings
 from ktrial.fleet.trial_queue import Member, Pace
@@ -70,10 +71,11 @@ class Fleet:
     def connection(self) -> Connection:
         """To its scheduler. Raises FleetOutOfReach."""
         if self._connection is None:
-            address = self.settings.address
-            if self.settings.local_workers:
-                address = self._open.enter_context(LocalWorkers(self.settings.local_workers)).address
-            self._connection = connected(self.settings, address, self._say)
+            settings, address = self.settings, self.settings.address
+            if settings.local_workers:
+                workers = self._open.enter_context(LocalWorkers(settings.local_workers))
+                settings, address = workers.certificate.of(settings), workers.address
+            self._connection = connected(settings, address, self._say)
             self._open.callback(self._connection.close)
         return self._connection
 
@@ -149,6 +151,8 @@ class Fleet:
 
 
 # `local:N`: a scheduler in this process, and N workers, each a process of its own with caches of its own.
+# Whoever reaches a scheduler has its client run what he likes, and 127.0.0.1 is every local user's: so they
+# show each other a certificate that is made for the occasion, in a directory that this user alone may read.
 
 _HERE = "127.0.0.1"
 _MOST_STARTS = 5
@@ -163,17 +167,22 @@ class LocalWorkers:
     def __init__(self, count: int) -> None:
         """Raises FleetOutOfReach; FleetError where Dask is not installed."""
         distributed = imported()
+        self._directory = TemporaryDirectory(prefix="ktrial-fleet-")
+        self.certificate = _certificate(Path(self._directory.name))
+        security = security_of(self.certificate.of(FleetSettings(f"tls://{_HERE}:1")))
         try:
             self._cluster: Any = distributed.LocalCluster(
                 n_workers=0,
                 processes=False,
-                protocol="tcp",
+                protocol="tls",
+                security=security,
                 host=_HERE,
                 scheduler_port=0,
                 dashboard_address=f"{_HERE}:0",
                 silence_logs=False,
             )
         except (OSError, RuntimeError) as error:
+            self._directory.cleanup()
             raise FleetOutOfReach(f"local:{count}", error) from None
         self.address = str(self._cluster.scheduler_address)
         self._closing = threading.Event()
@@ -202,6 +211,7 @@ class LocalWorkers:
                 process.wait()
         with contextlib.suppress(Exception):
             self._cluster.close(timeout=_PATIENCE_SECONDS)
+        self._directory.cleanup()
 
     def _keep(self) -> None:
         while not self._closing.wait(_GLANCE_SECONDS):
@@ -213,6 +223,8 @@ class LocalWorkers:
         self._starts[number] += 1
         cache = cache_directory() / "fleet-local" / str(number)
         arguments = [self.address, "--name", f"local-{number}", "--cache", str(cache), "--once"]
+        files = zip(("--tls-ca-file", "--tls-cert", "--tls-key"), self.certificate, strict=True)
+        arguments += [word for option, file in files for word in (option, str(file))]
         modules = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
         environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
         self._processes[number] = subprocess.Popen(
@@ -222,3 +234,33 @@ class LocalWorkers:
             env=environment | {"PYTHONPATH": modules, CACHE: str(cache)},
             start_new_session=True,  # Ctrl-C is the client's, which ends its workers
         )
+
+
+class Certificate(NamedTuple):
+    """Files of a certificate that signs itself, of the client, the scheduler and the workers alike."""
+
+    ca: Path
+    cert: Path
+    key: Path
+
+    def of(self, settings: FleetSettings) -> FleetSettings:
+        """The settings with it."""
+        return replace(settings, tls_ca=self.ca, tls_cert=self.cert, tls_key=self.key)
+
+
+def _certificate(directory: Path) -> Certificate:
+    """A new one, below `directory`. Raises FleetError where nothing can make it."""
+    try:
+        made = imported().security.Security.temporary()
+    except ImportError as error:
+        raise FleetError(
+            f"A fleet of this system needs cryptography, which is not installed here ({error!s}).",
+            hint="pip install 'ktrial[fleet]'",
+        ) from None
+    files = Certificate(*(directory / f"{part}.pem" for part in Certificate._fields))
+    for file, content in zip(
+        files, (made.tls_ca_file, made.tls_client_cert, made.tls_client_key), strict=True
+    ):
+        file.touch(0o600)
+        file.write_text(content)
+    return files

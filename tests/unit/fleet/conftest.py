@@ -8,7 +8,7 @@ from tests.support.fleet_processes import FleetProcesses, fleet_processes
 from tests.support.fleets import BEHAVIOUR, with_all_there
 
 from ktrial.fleet.fleet import Fleet, LocalWorkers
-from ktrial.fleet.settings import FleetSettings
+from ktrial.fleet.settings import fleet as fleet_named
 from ktrial.installation import CACHE
 from ktrial.store.store import Store, open_store
 
@@ -35,13 +35,17 @@ def other(tmp_path: Path) -> Iterator[Store]:
 
 @pytest.fixture(scope="session")
 def workshop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
-    """Two workers, local-0 and local-1: where they log, and the address of their scheduler."""
+    """Two workers, local-0 and local-1: where they log, and the file that names their fleet."""
     directory = tmp_path_factory.mktemp("workshop")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(BEHAVIOUR, str(directory))
         patch.setenv(CACHE, str(directory / "cache"))
         with LocalWorkers(2) as workers:
-            yield directory, workers.address
+            file = directory.with_suffix(".toml")
+            files = zip(("ca", "cert", "key"), workers.certificate, strict=True)
+            certificate = (f'tls-{part} = "{path}"\n' for part, path in files)
+            file.write_text(f'address = "{workers.address}"\n{"".join(certificate)}')
+            yield directory, str(file)
 
 
 @pytest.fixture
@@ -70,5 +74,5 @@ def address(workshop: tuple[Path, str], logs: Path) -> str:
 @pytest.fixture
 def fleet(address: str) -> Iterator[Fleet]:
     """Those two, as a client of its own sees them."""
-    with Fleet(FleetSettings(address)) as fleet:
+    with Fleet(fleet_named(address)) as fleet:
         yield with_all_there(fleet, 2)

@@ -2,6 +2,7 @@
 
 import signal
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from tests.support.fleets import FleetBuilder, a_build, behave, logged, run_on, 
 from tests.support.scripted import scripted_resources
 
 from ktrial.fleet.fleet import Fleet
-from ktrial.fleet.settings import FleetSettings
+from ktrial.fleet.settings import fleet as fleet_named
 from ktrial.kernels.errors import BuildFailed
 from ktrial.model.kernel import Build
 from ktrial.store.store import Store
@@ -130,7 +131,7 @@ def test_what_a_worker_made_otherwise_is_not_taken(fleet: Fleet, logs: Path, pla
 
 def test_kernels_come_by_the_fleets_store_of_files(address: str, place: Path) -> None:
     files = place / "files"
-    with Fleet(FleetSettings(address, files=str(files))) as fleet:
+    with Fleet(replace(fleet_named(address), files=str(files))) as fleet:
         asked = FleetBuilder(with_all_there(fleet, 2))
         wanted = builds(place, 2)
         assert asked.built(*wanted) == {one.name: FakeBuilder.kernel(one) for one in wanted}

@@ -1,5 +1,6 @@
 """A study that a fleet performs says the same as one that is performed here, to the last digit."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,12 @@ from tests.support.fleets import (
 from tests.support.scripted import wait_until
 
 from ktrial.fleet.client_executor import Work
-from ktrial.fleet.connection import imported
+from ktrial.fleet.connection import imported, security_of
 from ktrial.fleet.contents import Package
 from ktrial.fleet.errors import FleetError
 from ktrial.fleet.fleet import Fleet
 from ktrial.fleet.membership import Calls
-from ktrial.fleet.settings import FleetSettings
+from ktrial.fleet.settings import fleet as fleet_named
 from ktrial.fleet.trial_queue import Entry, Member, Pace, Waiting
 from ktrial.fleet.worker_side import Completed, Gone, Unable
 from ktrial.model.study import plan
@@ -41,7 +42,7 @@ def test_comparisons_are_the_same_as_without_a_fleet(store: Store, other: Store)
 
 
 def test_each_worker_is_checked_by_another(address: str, store: Store, logs: Path) -> None:
-    with Fleet(FleetSettings(address, check_share=0.0)) as fleet:
+    with Fleet(replace(fleet_named(address), check_share=0.0)) as fleet:
         record = run_on(fleet, study_of(6), store)
         members = list(fleet.members.values())
     who = {one.provenance.worker for one in record.trials}
@@ -135,7 +136,8 @@ def test_nothing_is_left_with_the_scheduler_of_what_a_lost_worker_was_asked(
 ) -> None:
     nobody, calls = "tcp://127.0.0.1:9", Calls(fleet)
     number = calls.begin(nobody, "ktrial trial debian:6.1 0", len, "lost")
-    with imported().Client(address, set_as_default=False) as client:
+    settings = fleet_named(address)
+    with imported().Client(settings.address, security=security_of(settings), set_as_default=False) as client:
 
         def kept() -> list[str]:
             keys: list[str] = client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.tasks))
