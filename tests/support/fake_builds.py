@@ -221,7 +221,7 @@ _RULES = """\
 OBJECTS = $(patsubst kernel/%.c,$(O)/kernel/%.o,$(wildcard kernel/*.c))
 $(O)/kernel/%.o: kernel/%.c
 \t@mkdir -p $(O)/kernel
-\t@if grep -q STOP $< || [ "$$LC_STOP_AT" = $* ]; then exec sleep 60; fi
+\t@if grep -q STOP $< || [ "$$LC_MESSAGES" = $* ]; then exec sleep 60; fi
 \t@if grep -q ERROR $<; then cat $< >&2; exit 1; fi
 \t@cp $< $@
 \t@echo "  CC      $<"
@@ -230,7 +230,7 @@ vmlinux: $(OBJECTS)
 """
 
 
-# `STOP` in a file, or its name in the environment's LC_STOP_AT: its compilation takes a minute.
+# `STOP` in a file, or its name in the environment's LC_MESSAGES: its compilation takes a minute.
 # `ERROR` in it: that is what the compiler says.
 FILES = {"fork": "int fork;\n", "sched": "int sched;\nint slice = 3;\nint end;\n"}
 

@@ -64,7 +64,7 @@ def interrupted(cache: Path, monkeypatch: pytest.MonkeyPatch, spec: Build) -> No
             threading.Thread(target=_stop_make, args=(cache,)).start()
 
     with monkeypatch.context() as context:
-        context.setenv("LC_STOP_AT", "zz")
+        context.setenv("LC_MESSAGES", "zz")
         with pytest.raises(BuildFailed):
             build(spec, progress)
 
