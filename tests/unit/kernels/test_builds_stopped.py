@@ -135,6 +135,18 @@ def test_a_build_whose_compiler_was_killed_says_nothing_about_its_source(source:
     assert "dmesg" in raised.value.advice
 
 
+@pytest.mark.parametrize("name", ["TERM", "KILL", "HUP"])
+def test_a_make_that_a_signal_ended_before_it_said_a_word_was_cut_short(
+    name: str, source: Path, cache: Path
+) -> None:
+    makefile = source / "Makefile"
+    makefile.write_text(
+        makefile.read_text().replace("vmlinux:", f"$(shell kill -{name} $$PPID)\nvmlinux:", 1)
+    )
+    with pytest.raises(BuildCutShort):
+        build(asked(source))
+
+
 def test_make_is_stopped_at_the_first_error(
     source: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -230,7 +230,8 @@ class Make:
 
     def _failure(self, output: str, status: int) -> BuildError:
         name = self._name
-        problem = first_error(output) or f"make ended with status {status}"
+        error = first_error(output)
+        problem = error or f"make ended with status {status}"
         if why := sandbox.refusal_in(output):
             return SandboxFailed(directory=name, problem=why)
         if tool := wanted_tool(output):
@@ -241,7 +242,9 @@ class Make:
             return BuildToolsMissing(directory=name, tools=missing[0], packages=missing[1])
         facts = {"name": name, "directory": name, "problem": problem, "log": self.log}
         hint = f"the whole log: {self.log}"
-        if cut_short(output):
+        # A second signal ends make before it has said a word of the first.
+        by_signal = status < 0 or status in _STATUSES_OF_SIGNALS
+        if cut_short(output) or (by_signal and not error):
             advice = f"dmesg tells whether memory ran out; the same command goes on where it was; {hint}"
             return BuildCutShort(**facts, hint=advice)
         more = advice_on(problem, compiler_of(self.variables).shown, self.tree.version)
@@ -587,6 +590,8 @@ _KILLED = re.compile(
 )
 """Somebody ended make, or what it ran, by a signal: a person, or a kernel without memory (128 + the signal's
 number where a shell tells it)."""
+_STATUSES_OF_SIGNALS = frozenset({129, 130, 137, 143})
+"""What a shell tells of a program that a hangup, an interrupt, a kill, or a request to end has ended."""
 _NO_MEMORY = re.compile(
     r"virtual memory exhausted|out of memory allocating|LLVM ERROR: out of memory|Cannot allocate memory"
     r"|memory exhausted$",
