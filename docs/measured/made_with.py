@@ -10,18 +10,21 @@ import tomli_w
 from docs.measured.pages import ROOT
 
 from ktrial.machines import guest_programs as installed_programs
+from ktrial.machines.qemu import plugin
 from ktrial.machines.qemu import program as qemu
 
 _FILE = ROOT / "docs" / "measured" / "made_with.toml"
 _HEAD = "# Written by docs/write_numbers.py: what each block of numbers was measured with.\n"
-_PROGRAMS = ("agent", "work", "lockstep.so", "insn-v*.so")
+_PROGRAMS = ("agent", "work", "lockstep.so")
 
 
 def guest_programs() -> str:
-    """The start of a digest over what ktrial executes in guests and loads into QEMU."""
+    """The start of a digest over what ktrial executes in guests and loads into the QEMU that is here."""
     where = installed_programs.directory()
     installed_programs.programs(where)
-    files = sorted(file for name in _PROGRAMS for file in where.glob(name))
+    counting = plugin.find(qemu.find("exact").version)
+    assert isinstance(counting, plugin.PluginBuild), "numbers are written where ktrial counts"
+    files = [*(where / name for name in _PROGRAMS), counting.path]
     return sha256(b"".join(sha256(file.read_bytes()).digest() for file in files)).hexdigest()[:12]
 
 

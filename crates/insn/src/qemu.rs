@@ -14,7 +14,9 @@ pub type OnAccess = extern "C" fn(vcpu: c_uint, access: u32, address: u64, data:
 
 /// The plugin API's version that this build is for. QEMU looks for the name.
 #[export_name = "qemu_plugin_version"]
-pub static VERSION: c_int = if cfg!(feature = "api4") {
+pub static VERSION: c_int = if cfg!(feature = "api7") {
+    7
+} else if cfg!(feature = "api4") {
     4
 } else if cfg!(feature = "api3") {
     3
@@ -61,8 +63,6 @@ const NO_REGISTERS: c_int = 0;
 pub const BOTH: c_int = 3;
 
 extern "C" {
-    fn qemu_plugin_register_vcpu_tb_trans_cb(id: Id, hook: extern "C" fn(Id, *mut RawBlock));
-    fn qemu_plugin_register_atexit_cb(id: Id, h: extern "C" fn(Id, *mut c_void), data: *mut c_void);
     fn qemu_plugin_tb_n_insns(block: *const RawBlock) -> usize;
     fn qemu_plugin_tb_get_insn(block: *const RawBlock, index: usize) -> *mut RawInstruction;
     fn qemu_plugin_register_vcpu_tb_exec_cb(
@@ -94,12 +94,29 @@ extern "C" {
     fn qemu_plugin_hwaddr_phys_addr(place: *const RawPlace) -> u64;
 }
 
-#[cfg(any(feature = "api3", feature = "api4"))]
+#[cfg(not(feature = "api7"))]
+extern "C" {
+    fn qemu_plugin_register_vcpu_tb_trans_cb(id: Id, hook: extern "C" fn(Id, *mut RawBlock));
+    fn qemu_plugin_register_atexit_cb(id: Id, h: extern "C" fn(Id, *mut c_void), data: *mut c_void);
+}
+
+// From version 7 on, hooks get their data in place of the plugin's number.
+#[cfg(feature = "api7")]
+extern "C" {
+    fn qemu_plugin_register_vcpu_tb_trans_cb(
+        id: Id,
+        hook: extern "C" fn(*mut RawBlock, *mut c_void),
+        data: *mut c_void,
+    );
+    fn qemu_plugin_register_atexit_cb(id: Id, h: extern "C" fn(*mut c_void), data: *mut c_void);
+}
+
+#[cfg(any(feature = "api3", feature = "api4", feature = "api7"))]
 extern "C" {
     fn qemu_plugin_insn_data(i: *const RawInstruction, to: *mut c_void, size: usize) -> usize;
 }
 
-#[cfg(not(any(feature = "api3", feature = "api4")))]
+#[cfg(not(any(feature = "api3", feature = "api4", feature = "api7")))]
 extern "C" {
     fn qemu_plugin_insn_data(instruction: *const RawInstruction) -> *const u8;
 }
@@ -141,12 +158,12 @@ impl Instruction {
     pub fn bytes<'a>(&self, to: &'a mut [u8; 16]) -> &'a [u8] {
         // SAFETY: QEMU's instruction, during translation.
         let size = unsafe { qemu_plugin_insn_size(self.0) }.min(to.len());
-        #[cfg(any(feature = "api3", feature = "api4"))]
+        #[cfg(any(feature = "api3", feature = "api4", feature = "api7"))]
         // SAFETY: as above, and `to` is writable for `size` bytes.
         unsafe {
             qemu_plugin_insn_data(self.0, to.as_mut_ptr().cast(), size)
         };
-        #[cfg(not(any(feature = "api3", feature = "api4")))]
+        #[cfg(not(any(feature = "api3", feature = "api4", feature = "api7")))]
         // SAFETY: as above; QEMU lends as many bytes as the instruction is long.
         unsafe {
             core::ptr::copy_nonoverlapping(qemu_plugin_insn_data(self.0), to.as_mut_ptr(), size)
@@ -215,11 +232,23 @@ pub trait Plugin {
     fn finish();
 }
 
+#[cfg(not(feature = "api7"))]
 extern "C" fn translated<P: Plugin>(_: Id, block: *mut RawBlock) {
     P::translate(&Block(block));
 }
 
+#[cfg(feature = "api7")]
+extern "C" fn translated<P: Plugin>(block: *mut RawBlock, _: *mut c_void) {
+    P::translate(&Block(block));
+}
+
+#[cfg(not(feature = "api7"))]
 extern "C" fn at_exit<P: Plugin>(_: Id, _: *mut c_void) {
+    P::finish();
+}
+
+#[cfg(feature = "api7")]
+extern "C" fn at_exit<P: Plugin>(_: *mut c_void) {
     P::finish();
 }
 
@@ -227,7 +256,10 @@ extern "C" fn at_exit<P: Plugin>(_: Id, _: *mut c_void) {
 pub fn start<P: Plugin>(id: Id) {
     // SAFETY: `id` is what QEMU gave to qemu_plugin_install.
     unsafe {
+        #[cfg(not(feature = "api7"))]
         qemu_plugin_register_vcpu_tb_trans_cb(id, translated::<P>);
+        #[cfg(feature = "api7")]
+        qemu_plugin_register_vcpu_tb_trans_cb(id, translated::<P>, core::ptr::null_mut());
         qemu_plugin_register_atexit_cb(id, at_exit::<P>, core::ptr::null_mut());
     }
 }

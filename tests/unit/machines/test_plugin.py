@@ -44,7 +44,9 @@ class TestBuilds:
             ((9, 1, 0), 3),
             ((9, 2, 0), 4),
             ((10, 0, 13), 4),
-            ((11, 0, 0), 4),
+            ((10, 2, 0), 4),
+            ((11, 0, 0), 7),
+            ((11, 1, 2), 7),
         ],
     )
     def test_each_qemu_has_its_build(self, version: Version, api: int, tmp_path: Path) -> None:
@@ -62,7 +64,7 @@ class TestBuilds:
         assert str(tmp_path / "insn-v4.so") in installed.reason
 
     def test_every_build_comes_with_ktrial(self) -> None:
-        for version in [(7, 2, 0), (8, 2, 4), (9, 1, 0), (9, 2, 0)]:
+        for version in [(7, 2, 0), (8, 2, 4), (9, 1, 0), (9, 2, 0), (11, 0, 0)]:
             assert isinstance(plugin.find(version), PluginBuild)
 
 

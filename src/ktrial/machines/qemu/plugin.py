@@ -42,10 +42,14 @@ from ktrial.model.profile import (
 
 FORMAT = 2
 """Version of what the plugin writes."""
-_APIS: tuple[tuple[Version, int], ...] = ((7, 2, 0), 1), ((8, 2, 4), 2), ((9, 1, 0), 3), ((9, 2, 0), 4)
+_APIS: tuple[tuple[Version, int], ...] = (
+    *(((7, 2, 0), 1), ((8, 2, 4), 2), ((9, 1, 0), 3), ((9, 2, 0), 4)),
+    ((11, 0, 0), 7),
+)
 """From which QEMU on which version of the plugin API: `QEMU_PLUGIN_VERSION` in its qemu-plugin.h.
 
-QEMU takes plugins of older versions too, as long as nothing was taken out: 10.1 and later take version 4.
+QEMU takes plugins of older versions too, as long as nothing was taken out: 10.1 and 10.2 take version 4; 11.1
+takes none before 7, which gives hooks other arguments.
 """
 _PATIENCE = 20.0
 
