@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.guests import boot_of, busy_cores, work
+from tests.support.parallel_qemus import needs_a_known_qemu
 
 from ktrial import workloads
 from ktrial.analysis.guest_time import TimePart, by_cpu, places
@@ -25,7 +26,7 @@ from ktrial.model.workload import Mode, WorkloadUse
 from ktrial.target import Push, Read, Run, StepResult, Target
 from ktrial.target.errors import GuestEnded
 
-pytestmark = pytest.mark.guest
+pytestmark = [pytest.mark.guest, needs_a_known_qemu]
 
 CPUS = 4
 SPIN_LOCK = "native_queued_spin_lock_slowpath"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.guests import Headers, headers
+from tests.support.parallel_qemus import needs_a_known_qemu
 from tests.support.places import SUPPORT
 from typer.testing import CliRunner
 
@@ -19,7 +20,7 @@ from ktrial.model.study import MachineSettings
 from ktrial.model.workload import WorkloadUse
 from ktrial.store.store import open_store
 
-pytestmark = [pytest.mark.guest, pytest.mark.nightly]  # fetches headers, builds modules
+pytestmark = [pytest.mark.guest, pytest.mark.nightly, needs_a_known_qemu]  # fetches headers, builds modules
 
 HOOKED = "__x64_sys_getppid"
 CPUS = 4

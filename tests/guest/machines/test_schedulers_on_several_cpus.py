@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.guests import boot_of, wrong_pair_flags
+from tests.support.parallel_qemus import needs_a_known_qemu
 
 from ktrial import workloads
 from ktrial.experiment import monitoring
@@ -15,7 +16,11 @@ from ktrial.model.study import MachineSettings
 from ktrial.model.workload import Mode, WorkloadUse
 from ktrial.target import Target
 
-pytestmark = [pytest.mark.guest, pytest.mark.nightly]  # five to twenty seconds of CPU time each
+pytestmark = [
+    pytest.mark.guest,
+    pytest.mark.nightly,
+    needs_a_known_qemu,
+]  # five to twenty seconds of CPU time each
 
 CPUS = 4
 OWN = {"operations": 20_000, "passes": 1}

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.noise_models import verdicts
+from tests.support.parallel_qemus import needs_a_known_qemu
 
 from ktrial import workloads
 from ktrial.kernels import kernel_registry
@@ -15,7 +16,7 @@ from ktrial.model.machine import Boot
 from ktrial.model.workload import Mode, WorkloadUse
 from ktrial.target import Run
 
-pytestmark = [pytest.mark.guest, pytest.mark.nightly]
+pytestmark = [pytest.mark.guest, pytest.mark.nightly, needs_a_known_qemu]
 
 SEEDS = 120
 STUDIES = 200

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.guests import boot_of
+from tests.support.parallel_qemus import needs_a_known_qemu
 
 from ktrial import workloads
 from ktrial.kernels import kernel_registry
@@ -15,7 +16,7 @@ from ktrial.model.design import Perturbation
 from ktrial.model.workload import Mode, Sample, WorkloadUse
 from ktrial.target import Push, StepResult, Target
 
-pytestmark = pytest.mark.guest
+pytestmark = [pytest.mark.guest, needs_a_known_qemu]
 
 CPUS = 4
 QUICK = {"operations": 200, "passes": 1}
