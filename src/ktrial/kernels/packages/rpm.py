@@ -55,4 +55,8 @@ def _members(listing: str) -> Iterable[tuple[int, str]]:
 
 def _run(arguments: list[str], where: Path) -> str:
     command = ["prlimit", f"--fsize={_LARGEST_FILE}", "bsdtar", *arguments]
-    return programs.run(BSDTAR, command, where, "the package may be damaged: fetch it again")
+    hint = (
+        "the package may be damaged: fetch it again; or it is of rpm's format 6, which bsdtar does not read "
+        "(rpm -qp --qf '%{rpmformat}' FILE tells): build it with rpmbuild --define '_rpmformat 4'"
+    )
+    return programs.run(BSDTAR, command, where, hint)
