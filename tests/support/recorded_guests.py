@@ -23,6 +23,7 @@ from ktrial.machines.qemu import program
 from ktrial.machines.qemu import snapshot as exact_boot
 from ktrial.machines.qemu import snapshot as target
 from ktrial.machines.qemu.boot import BootFiles
+from ktrial.machines.qemu.frame_log import FrameLog
 from ktrial.machines.qemu.plugin import PluginBuild
 from ktrial.machines.qemu.process import Children, memory_file
 from ktrial.machines.qemu.program import Qemu
@@ -271,8 +272,10 @@ class _Present(SnapshotCache):
 class _Process:
     run: QemuRun
 
-    def frame_bytes(self) -> bytes:
-        return self.run.frames.encode("latin-1")
+    def reported(self) -> FrameLog:
+        log = FrameLog()
+        log.feed(self.run.frames.encode("latin-1"))
+        return log
 
     def console_text(self) -> str:
         return self.run.console

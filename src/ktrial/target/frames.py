@@ -14,6 +14,8 @@ from ktrial.target.errors import FrameError
 MAGIC = b"KTF1"
 MAX_PAYLOAD = 128 << 20
 """The longest payload in bytes: a collected file of 64 MiB in base64, with room to spare."""
+_MAX_SHORT = 1 << 20
+"""The longest payload of what is not a step's result."""
 _KIND_AND_LENGTH = struct.Struct("<BI")
 _CRC = struct.Struct("<I")
 _HEADER_SIZE = len(MAGIC) + _KIND_AND_LENGTH.size
@@ -154,10 +156,9 @@ class Decoder:
         if len(pending) < _HEADER_SIZE:
             return None
         kind, length = _KIND_AND_LENGTH.unpack_from(pending, len(MAGIC))
-        if length > MAX_PAYLOAD:
-            _damaged(
-                self._position, "length", f"{length} bytes of payload; at most {MAX_PAYLOAD} are allowed"
-            )
+        longest = MAX_PAYLOAD if kind == FrameKind.RESULT else _MAX_SHORT
+        if length > longest:
+            _damaged(self._position, "length", f"{length} bytes of payload; at most {longest} are allowed")
         end = _HEADER_SIZE + length
         if len(pending) < end + _CRC.size:
             return None

@@ -5,6 +5,7 @@ import pytest
 from ktrial.machines.qemu import outcome as outcome
 from ktrial.machines.qemu.watchdog import Limits, StopReason, WatchResult
 from ktrial.model.trial import Outcome
+from ktrial.target import StepResult
 
 LIMITS = Limits(2_000_000_000, 30.0)
 RESET = WatchResult(StopReason.EXITED, 0, reset=True)
@@ -88,7 +89,7 @@ def test_the_console_tells(console: str, expected: Outcome, reason: str) -> None
             Outcome.NOT_A_KERNEL,
             "nothing came on its console",
         ),
-        (WatchResult(StopReason.OUTPUT), "spam", True, Outcome.HUNG, "more than ktrial keeps"),
+        (WatchResult(StopReason.OUTPUT), "spam", True, Outcome.HUNG, "wrote more than 512 MiB"),
         (WatchResult(StopReason.PAUSED), "", True, Outcome.PANICKED, "said nothing"),
         (RESET, "", False, Outcome.NOT_A_KERNEL, "triple fault"),
         (RESET, "", True, Outcome.PANICKED, "reset without a panic"),
@@ -139,6 +140,39 @@ def test_an_agent_that_gives_up() -> None:
     assert outcome.agent_failed("no plan", "").outcome is Outcome.MACHINE_FAILED
     full = outcome.agent_failed("no plan", "Initramfs unpacking failed: write error")
     assert full.outcome is Outcome.OUT_OF_MEMORY
+
+
+def test_damaged_frames_are_the_guests_failure() -> None:
+    """A machine's failure would be put down to this host, and the trial tried again for ever."""
+    damaged = outcome.frames_damaged("it begins with b'rubb'", ready=True)
+    assert damaged.outcome is Outcome.WORKLOAD_FAILED
+    assert "port 0xe9" in damaged.reason
+    assert outcome.frames_damaged("", ready=False).outcome is Outcome.NO_INIT
+
+
+@pytest.mark.parametrize(
+    ("results", "finished", "problem"),
+    [
+        ([(0, "push"), (1, "run")], True, ""),
+        ([(0, "push")], False, ""),
+        ([(0, "push")], True, "1 results of 2 steps"),
+        ([(0, "push"), (0, "push")], False, "of step 1 (run) belongs, there is one of 0 (push)"),
+        ([(0, "push"), (1, "read")], False, "there is one of 1 (read)"),
+        ([(0, "push"), (1, "run"), (2, "run")], True, "more results (3) than there are steps (2)"),
+    ],
+)
+def test_results_belong_to_the_steps(results: list[tuple[int, str]], finished: bool, problem: str) -> None:
+    given = tuple(StepResult(step=step, do=do) for step, do in results)
+    said = outcome.misreport(("push", "run"), outcome.ProcessFrames(results=given, finished=finished))
+    assert problem in said
+    assert bool(problem) == bool(said)
+
+
+def test_a_hostile_console_is_searched_in_no_time() -> None:
+    """A search that tried each line with all that follow would take hours."""
+    console = "Out of memory: Killed process 7 (x)\n" * 100_000
+    judgement = outcome.judge(OFF, LIMITS, console=console, messages="", ready=True)
+    assert judgement.outcome is Outcome.WORKLOAD_FAILED
 
 
 def test_of_a_long_console_the_end_is_kept() -> None:

@@ -11,6 +11,7 @@ from typing import cast
 
 import pytest
 
+from ktrial.machines.qemu.frame_log import FrameLog
 from ktrial.machines.qemu.process import QemuProcess, Qmp
 from ktrial.machines.qemu.watchdog import Limits, StopReason, Watcher, WatchResult
 
@@ -32,8 +33,11 @@ class EndedProcess:
     def check_stopped(self) -> None:
         return
 
-    def output_bytes(self) -> int:
-        return 0
+    def has_written_too_much(self) -> bool:
+        return False
+
+    def reported(self) -> FrameLog:
+        return FrameLog()
 
 
 @pytest.fixture

@@ -7,12 +7,11 @@ import re
 import signal
 from dataclasses import dataclass
 
-from ktrial.machines.qemu.process import QemuProcess
+from ktrial.machines.qemu.process import OUTPUT_LIMIT, QemuProcess
 from ktrial.machines.qemu.watchdog import Limits, StopReason, WatchResult
 from ktrial.model.trial import Outcome
 from ktrial.target import StepResult
-from ktrial.target.errors import FrameError
-from ktrial.target.frames import Decoder, Done, Failed, Payload, Ready, payload_of
+from ktrial.target.frames import Done, Failed, Ready
 
 
 @dataclass(frozen=True)
@@ -36,26 +35,16 @@ class ProcessFrames:
 
 
 def read_report(process: QemuProcess) -> ProcessFrames:
-    """Decode what there is. A frame that is not complete yet is left out."""
-    payloads, damage = _payloads(process.frame_bytes())
+    """What there is. A frame that is not complete yet is left out."""
+    reported = process.reported()
+    payloads = reported.payloads
     return ProcessFrames(
         ready=next((payload for payload in payloads if isinstance(payload, Ready)), None),
         results=tuple(payload for payload in payloads if isinstance(payload, StepResult)),
         finished=any(isinstance(payload, Done) for payload in payloads),
         failed=next((payload.text for payload in payloads if isinstance(payload, Failed)), ""),
-        damage=damage,
+        damage=reported.damage,
     )
-
-
-def _payloads(data: bytes) -> tuple[list[Payload], str]:
-    payloads: list[Payload] = []
-    decoder = Decoder()
-    try:
-        payloads += [payload_of(frame) for frame in decoder.feed(data)]
-        decoder.feed(b"")  # a damaged frame after good ones is told by the next call
-    except FrameError as error:
-        return payloads, error.problem
-    return payloads, ""
 
 
 CONSOLE_LINES = 200
@@ -74,11 +63,6 @@ _ON_CONSOLE: tuple[tuple[str, Outcome, str], ...] = (
         Outcome.OUT_OF_MEMORY,
         "{said}",
     ),
-    (
-        r"Out of memory: Kill(?:ed)? process[^\n]*[\s\S]*Attempted to kill init!",
-        Outcome.OUT_OF_MEMORY,
-        "the kernel ran out of memory and killed the agent",
-    ),
     # init/main.c and init/do_mounts.c. Without a usable rdinit= the kernel looks for a root device instead.
     (
         r"Kernel panic - not syncing: (?P<said>(?:No working init found|No init found|Requested init "
@@ -88,6 +72,8 @@ _ON_CONSOLE: tuple[tuple[str, Outcome, str], ...] = (
     ),
     (_PANIC, Outcome.PANICKED, "{said}"),
 )
+_KILLED_FOR_MEMORY = re.compile(r"Out of memory: Kill(?:ed)? process")
+_KILLED_INIT = "Attempted to kill init!"
 _REFUSALS: tuple[tuple[str, Outcome], ...] = (
     # hw/i386/x86.c: what QEMU says of files that it cannot boot.
     (
@@ -138,9 +124,25 @@ def module_refused(text: str) -> GuestFailure:
     return GuestFailure(Outcome.REFUSED, f"the kernel refused a {text}")
 
 
-def frames_damaged(damage: str) -> GuestFailure:
-    """What became of a guest whose frames cannot be read."""
-    return GuestFailure(Outcome.MACHINE_FAILED, f"what the agent reported is damaged: {damage}")
+def frames_damaged(damage: str, *, ready: bool) -> GuestFailure:
+    """What became of a guest whose frames cannot be read. Only what runs in the guest can write there."""
+    outcome = Outcome.WORKLOAD_FAILED if ready else Outcome.NO_INIT
+    cause = "a program or the kernel in the guest wrote to the agent's port 0xe9, or changed its memory"
+    return GuestFailure(outcome, f"what the guest reported cannot be read: {damage}. So {cause}")
+
+
+def misreport(steps: tuple[str, ...], report: ProcessFrames) -> str:
+    """What is wrong with results that do not belong to these steps (what each does); empty where all do."""
+    results = report.results
+    if len(results) > len(steps):
+        return f"it has more results ({len(results)}) than there are steps ({len(steps)})"
+    for number, (result, do) in enumerate(zip(results, steps, strict=False)):
+        if (result.step, result.do) != (number, do):
+            other = f"{result.step} ({result.do})"
+            return f"where the result of step {number} ({do}) belongs, there is one of {other}"
+    if report.finished and len(results) < len(steps):
+        return f"it says that all is done, and has {len(results)} results of {len(steps)} steps"
+    return ""
 
 
 def processes_killed(count: int, console: str) -> GuestFailure | None:
@@ -167,6 +169,10 @@ def console_end(console: str) -> str:
 
 
 def _from_console(console: str) -> GuestFailure | None:
+    # Two searches, not one expression: that would take the square of a hostile console's length.
+    init_killed = console.rfind(_KILLED_INIT)
+    if init_killed >= 0 and _KILLED_FOR_MEMORY.search(console, 0, init_killed):
+        return GuestFailure(Outcome.OUT_OF_MEMORY, "the kernel ran out of memory and killed the agent")
     for pattern, outcome, reason in _ON_CONSOLE:
         match = re.search(pattern, console)
         if match:
@@ -177,7 +183,8 @@ def _from_console(console: str) -> GuestFailure | None:
 
 def _from_limit(ending: WatchResult, limits: Limits, *, console: str, ready: bool) -> GuestFailure | None:
     if ending.stop is StopReason.OUTPUT:
-        return GuestFailure(Outcome.HUNG, "it wrote more than ktrial keeps to its console or its frames")
+        most = f"{OUTPUT_LIMIT // _MIB} MiB"
+        return GuestFailure(Outcome.HUNG, f"the guest wrote more than {most} to its console or its frames")
     passed = {
         StopReason.INSTRUCTIONS: f"{limits.instructions:,} guest instructions",
         StopReason.SECONDS: f"{limits.seconds:g} s of {'host time' if limits.in_real_time else 'CPU time'}",

@@ -24,10 +24,15 @@ from typing import Any, Self
 
 from ktrial.machines.errors import MachineError, MachineStopped, MachineToolMissing, QemuGone, QemuRefused
 from ktrial.machines.guest_programs import coalesce
+from ktrial.machines.qemu.frame_log import FrameLog
 from ktrial.machines.qemu.program import Qemu
 
 _START_PATIENCE = 60.0
 """Seconds for QEMU to begin to talk, on a machine busy with other work."""
+OUTPUT_LIMIT = 512 << 20
+"""Bytes that a guest may write to its frames and its console, which are kept in memory."""
+_KEPT_OF_START, _KEPT_OF_END = 1 << 20, 3 << 20
+"""Bytes of a longer text that are looked at."""
 
 
 class Children:
@@ -85,6 +90,7 @@ class QemuProcess:
         self._cpus = cpus
         self._machine = children.machine
         with contextlib.ExitStack() as resources:
+            self._frame_log = FrameLog()
             self.frames, self.console, self._said = (resources.enter_context(_memory(n)) for n in _OUTPUTS)
             ours, theirs = socket.socketpair()
             resources.enter_context(ours)
@@ -146,17 +152,22 @@ class QemuProcess:
         """All that the guest wrote to its frame port so far."""
         return _content(self.frames)
 
-    def console_text(self) -> str:
-        """All that the guest wrote to its console so far."""
-        return _content(self.console).decode(errors="replace")
+    def reported(self) -> FrameLog:
+        """What the guest reported so far, to the first damaged frame. QEMU is asked nothing for that."""
+        self._frame_log.read(self.frames)
+        return self._frame_log
 
-    def output_bytes(self) -> int:
-        """How much the guest wrote so far, to both."""
-        return os.fstat(self.frames).st_size + os.fstat(self.console).st_size
+    def console_text(self) -> str:
+        """What the guest wrote to its console so far; of more than some MiB the start and the end."""
+        return _text(self.console)
+
+    def has_written_too_much(self) -> bool:
+        """Whether the guest wrote more than may be kept, to its frames and its console together."""
+        return os.fstat(self.frames).st_size + os.fstat(self.console).st_size > OUTPUT_LIMIT
 
     def messages(self) -> str:
         """What QEMU itself wrote to its standard output and error."""
-        return _content(self._said).decode(errors="replace").strip()
+        return _text(self._said).strip()
 
     def _command(self, qemu: Qemu, arguments: tuple[str, ...], monitor: int) -> list[str]:
         pinned = ("taskset", "--cpu-list", ",".join(map(str, self._cpus))) if self._cpus else ()
@@ -225,13 +236,26 @@ def _open(descriptor: int) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _content(descriptor: int) -> bytes:
+def _content(descriptor: int, start: int = 0, end: int | None = None) -> bytes:
     parts = []
-    at = 0
-    while part := os.pread(descriptor, 1 << 24, at):
+    at = start
+    while part := os.pread(descriptor, 1 << 24 if end is None else min(end - at, 1 << 24), at):
         parts.append(part)
         at += len(part)
     return b"".join(parts)
+
+
+def _text(descriptor: int) -> str:
+    """What is searched for reasons and shown: a guest may have written hundreds of MiB."""
+    size = os.fstat(descriptor).st_size
+    left_out = size - _KEPT_OF_START - _KEPT_OF_END
+    if left_out <= 0:
+        return _content(descriptor).decode(errors="replace")
+    start, end = (
+        _content(descriptor, 0, _KEPT_OF_START),
+        _content(descriptor, size - _KEPT_OF_END, size),
+    )
+    return f"{start.decode(errors='replace')}\n[{left_out} bytes left out]\n{end.decode(errors='replace')}"
 
 
 # QEMU's monitor protocol (QMP), over a socket that QEMU inherits.

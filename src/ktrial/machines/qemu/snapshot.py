@@ -8,7 +8,7 @@ import signal
 import struct
 import threading
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -113,6 +113,8 @@ class GuestTarget:
         self._console = ""
         self._held: set[int] = set()
         """Programs without a limit of their own."""
+        self._asked: tuple[str, ...] = ()
+        """What each step does."""
 
     @property
     def console(self) -> str:
@@ -124,6 +126,7 @@ class GuestTarget:
         limits = self._limits
         limit = round(limits.seconds * 1e9) if limits.in_real_time else limits.instructions
         self._console = ""
+        self._asked = tuple(step.do for step in steps)
         self._held = {n for n, step in enumerate(steps) if isinstance(step, Run) and not step.limit_ns}
         limited = (
             step.model_copy(update={"limit_ns": limit}) if number in self._held else step
@@ -142,14 +145,19 @@ class GuestTarget:
     ) -> tuple[StepResult, ...]:
         console = process.console_text()
         self._console = outcome.console_end(console)
+        damage = outcome.misreport(self._asked, report)
+        if damage:
+            report = replace(report, results=())
         if report.module_refused:
             verdict: outcome.GuestFailure | None = outcome.module_refused(report.module_refused)
+        elif damage:
+            verdict = outcome.frames_damaged(damage, ready=ready)
         elif report.finished:
             verdict = self._verdict_on_finished(report, console)
         elif report.failed:
             verdict = outcome.agent_failed(report.failed, console)
         elif report.damage:
-            verdict = outcome.frames_damaged(report.damage)
+            verdict = outcome.frames_damaged(report.damage, ready=ready)
         else:
             messages = process.messages()
             verdict = outcome.judge(ending, self._limits, console=console, messages=messages, ready=ready)
@@ -381,6 +389,8 @@ def not_booted(
     process.kill()
     if report.failed:
         verdict = outcome.agent_failed(report.failed, console)
+    elif report.damage:
+        verdict = outcome.frames_damaged(report.damage, ready=False)
     else:
         verbose_command_line = _verbose_console(setup, children, ending)
         console = verbose_command_line if len(verbose_command_line) > len(console) else console

@@ -16,6 +16,7 @@ for most of them.
 import contextlib
 import os
 import select
+import signal
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -34,8 +35,8 @@ QUESTION_SECONDS = 60.0
 QEMU's main loop answers, and where the guest's CPU does not idle meanwhile it may halt in that instant: its
 clock then jumps, and the last digits are others.
 """
-OUTPUT_LIMIT = 512 << 20
-"""Bytes of console and frames, kept in memory, after which a guest is ended."""
+OUTPUT_SECONDS = 1.0
+"""Seconds of the host's clock between two looks at what a guest has written. QEMU does not notice them."""
 _CLOCK = ("/machine", "rtc-time")
 _SHORTEST_PAUSE = 0.1
 _STOPPED = "T"
@@ -58,6 +59,9 @@ class StopReason(Enum):
     STILL = "still"
     """Nothing moved, and nothing keeps QEMU from moving."""
     OUTPUT = "output"
+    """It wrote more than may be kept."""
+    DAMAGED = "damaged"
+    """What it reported cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -177,6 +181,7 @@ class Watcher:
         moment = time.monotonic()
         self._deadline = moment + limits.seconds
         self._next_look = moment + FIRST_LOOK_SECONDS
+        self._next_output_look = moment + OUTPUT_SECONDS
         before = cpu_use(process.pid)
         self._before = before or CpuUse(0.0)
         self._usage = CpuLimit(limits.seconds, before, moment)
@@ -200,7 +205,7 @@ class Watcher:
     def _step(self) -> WatchResult | None:
         qmp, pidfd = self._process.qmp, self._process.pidfd
         limit = self._deadline if self._limits.in_real_time else self._usage.next_look
-        until = min(limit, self._next_look) - time.monotonic()
+        until = min(limit, self._next_look, self._next_output_look) - time.monotonic()
         ready, _, _ = select.select([qmp.fileno(), pidfd], [], [], max(until, 0.0))
         if qmp.fileno() in ready:
             try:
@@ -218,7 +223,7 @@ class Watcher:
             return WatchResult(StopReason.EXITED, 0, self._reset, self._switched_off)
         if self._panicked and self._halted:
             return WatchResult(StopReason.PAUSED)
-        return self._past_limit() or self._look_at_the_clock()
+        return self._past_limit() or self._look_at_the_output() or self._look_at_the_clock()
 
     def _exited(self) -> WatchResult:
         # What it told last may still wait to be read, or came in place of an answer.
@@ -230,6 +235,8 @@ class Watcher:
         status = self._process.wait()
         if status == self._limits.time_is_up:
             return WatchResult(StopReason.INSTRUCTIONS)
+        if status == -signal.SIGXFSZ:
+            return WatchResult(StopReason.OUTPUT)
         return WatchResult(StopReason.EXITED, status, self._reset, self._switched_off)
 
     def _take_events(self) -> None:
@@ -250,7 +257,16 @@ class Watcher:
             return WatchResult(StopReason.SECONDS)
         if not self._limits.in_real_time and (stop := self._look_at_the_use()):
             return WatchResult(stop)
-        return WatchResult(StopReason.OUTPUT) if self._process.output_bytes() > OUTPUT_LIMIT else None
+        return None
+
+    def _look_at_the_output(self) -> WatchResult | None:
+        moment = time.monotonic()
+        if moment < self._next_output_look:
+            return None
+        self._next_output_look = moment + OUTPUT_SECONDS
+        if self._process.has_written_too_much():
+            return WatchResult(StopReason.OUTPUT)
+        return WatchResult(StopReason.DAMAGED) if self._process.reported().damage else None
 
     def _look_at_the_use(self) -> StopReason | None:
         moment = time.monotonic()

@@ -1,0 +1,77 @@
+"""What runs in a guest is a stranger's: whatever it writes to the agent's port is the guest's failure."""
+
+import re
+import resource
+from pathlib import Path
+
+import pytest
+from tests.support.guests import UPTIME, boot_of, ending
+from tests.support.port_writers import port_writer
+
+from ktrial.kernels import kernel_registry
+from ktrial.machines.exact import ExactMachine
+from ktrial.machines.qemu import process
+from ktrial.model.kernel import Kernel
+from ktrial.model.trial import Outcome
+from ktrial.target import StepResult
+from ktrial.target.errors import GuestEnded
+from ktrial.target.frames import Frame, FrameKind, encode
+
+pytestmark = pytest.mark.guest
+
+
+@pytest.fixture(scope="module")
+def kernel() -> Kernel:
+    return kernel_registry.add("debian:6.1")
+
+
+@pytest.fixture(scope="module")
+def machine(snapshots: Path) -> ExactMachine:
+    return ExactMachine(cache=snapshots)
+
+
+def check(ended: GuestEnded, outcome: Outcome, reason: str, done: tuple[str, ...]) -> None:
+    assert ended.outcome == outcome.value, ended.message
+    assert re.search(reason, ended.reason), ended.reason
+    assert tuple(result.do for result in ended.results) == done
+
+
+def test_a_flood_of_what_is_no_frame_is_ended_at_once(kernel: Kernel, machine: ExactMachine) -> None:
+    """Before, a guest could go on like this for as long as it got CPU time."""
+    machine.prepare(boot_of(kernel), print)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    ended = ending(machine, boot_of(kernel), UPTIME, *port_writer(b"rubbish", b"more " * 10_000))
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    check(ended, Outcome.WORKLOAD_FAILED, "cannot be read: it begins with b'rubb'", ("read", "push"))
+    assert after.ru_utime - before.ru_utime < 20
+
+
+def test_a_frame_that_announces_more_than_it_may_hold_is_ended_at_once(
+    kernel: Kernel, machine: ExactMachine
+) -> None:
+    announced = b"KTF1" + bytes((FrameKind.LOG,)) + (64 << 20).to_bytes(4, "little")
+    ended = ending(machine, boot_of(kernel), *port_writer(announced, b"x" * 50_000))
+    check(ended, Outcome.WORKLOAD_FAILED, "67108864 bytes of payload; at most 1048576", ("push",))
+
+
+def test_a_flood_of_sound_frames_ends_at_the_limit(
+    kernel: Kernel, machine: ExactMachine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "OUTPUT_LIMIT", 4 << 20)
+    log = encode(Frame(FrameKind.LOG, b'{"text": "%s"}' % (b"x" * 50_000)))
+    ended = ending(machine, boot_of(kernel), *port_writer(b"", log))
+    check(ended, Outcome.HUNG, r"the guest wrote more than \d+ MiB", ("push",))
+
+
+@pytest.mark.nightly
+def test_a_program_cannot_say_that_all_is_done(kernel: Kernel, machine: ExactMachine) -> None:
+    done = encode(Frame(FrameKind.DONE, b'{"steps": 3}'))
+    ended = ending(machine, boot_of(kernel), *port_writer(done), UPTIME)
+    check(ended, Outcome.WORKLOAD_FAILED, "all is done, and has 1 results of 3 steps", ())
+
+
+@pytest.mark.nightly
+def test_a_program_cannot_report_in_the_agents_place(kernel: Kernel, machine: ExactMachine) -> None:
+    own = StepResult(step=7, do="read", content="not true").model_dump_json(exclude_defaults=True)
+    ended = ending(machine, boot_of(kernel), *port_writer(encode(Frame(FrameKind.RESULT, own.encode()))))
+    check(ended, Outcome.WORKLOAD_FAILED, r"result of step 1 \(run\) belongs, there is one of 7 \(read\)", ())
