@@ -13,6 +13,7 @@ from anyio import sleep
 from anyio.to_thread import run_sync
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
@@ -20,19 +21,30 @@ from starlette.routing import Route
 from ktrial.errors import KtrialError
 from ktrial.report.history import site_environment
 from ktrial.report.site.front_page import SHEET, crumbs, notice_page
+from ktrial.serve.connections import Limits, WithoutBodies, bounded
 from ktrial.serve.content import Content
 from ktrial.serve.errors import ServeError, ServeUsageError
 from ktrial.serve.live import Live
 
 _SECONDS_TO_END = 3
 """How long requests may still take at the end."""
+_WAITING_OUTSIDE = 64
+"""Connections that the kernel holds, and that come in at a time."""
 
 
 class Server:
     """A server in a thread of its own: signals are the main thread's."""
 
-    def __init__(self, application: Any, address: str, port: int, ended: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        application: Any,
+        address: str,
+        port: int,
+        ended: Callable[[], None],
+        limits: Limits | None = None,
+    ) -> None:
         """Listen. `ended` is called when it has stopped, for whatever reason. Raises ServeError."""
+        limits = limits or Limits()
         self._socket = _listening(address, port)
         host, self.port = self._socket.getsockname()[:2]
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{self.port}/"
@@ -43,6 +55,13 @@ class Server:
             access_log=False,
             server_header=False,
             proxy_headers=False,
+            log_level="error",  # what strangers send is not told in the terminal, which they would fill
+            ws="none",
+            http=bounded(limits),
+            # Among as many connections the one that asks is counted, too.
+            limit_concurrency=limits.connections_here + 1,
+            h11_max_incomplete_event_size=limits.header_bytes,
+            backlog=_WAITING_OUTSIDE,
             timeout_graceful_shutdown=_SECONDS_TO_END,
         )
         self._server = uvicorn.Server(config)
@@ -91,7 +110,7 @@ def _listening(address: str, port: int) -> socket.socket:
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((str(ip), port))
-        listener.listen(128)
+        listener.listen(_WAITING_OUTSIDE)
     except OSError as error:
         listener.close()
         raise ServeError(
@@ -147,7 +166,9 @@ def application(served: Served) -> Starlette:
         Route("/events", _for_its_names(served, events), methods=["GET"]),
         Route("/{place:path}", _for_its_names(served, page), methods=["GET"]),
     ]
-    return Starlette(routes=routes, exception_handlers={404: _not_found})
+    return Starlette(
+        routes=routes, middleware=[Middleware(WithoutBodies)], exception_handlers={404: _not_found}
+    )
 
 
 async def _not_found(request: Request, _error: Exception) -> Response:
