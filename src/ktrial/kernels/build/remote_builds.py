@@ -7,7 +7,6 @@ compiled: the same files, configuration and flags, by a compiler of the same nam
 
 import os
 import shutil
-import tarfile
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -49,6 +48,7 @@ from ktrial.kernels.errors import BuildDiffers, BuildToolsMissing
 from ktrial.kernels.files import file_system_errors, require_space
 from ktrial.kernels.kernel_cache import SYSTEM_MAP, Cache, held
 from ktrial.kernels.providers import Parts
+from ktrial.kernels.tar import tarfile
 from ktrial.model.kernel import Build, BuildOrder, Kernel, Origin
 
 _UNPACKED_BYTES = 1700 << 20

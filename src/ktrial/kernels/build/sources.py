@@ -11,7 +11,6 @@ import re
 import shutil
 import stat
 import subprocess
-import tarfile
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -39,6 +38,7 @@ from ktrial.kernels.errors import BuildError, NotASource, SourceUnusable
 from ktrial.kernels.files import file_system_errors, require_space, write_atomically
 from ktrial.kernels.kernel_cache import Cache, held
 from ktrial.kernels.programs import require_tool
+from ktrial.kernels.tar import tarfile
 from ktrial.system_tools import Tool
 
 DEBIAN_PREFIX, GIT_PREFIX = "debian:", "git:"
