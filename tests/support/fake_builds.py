@@ -225,7 +225,7 @@ $(O)/kernel/%.o: kernel/%.c
 \t@if grep -q ERROR $<; then cat $< >&2; exit 1; fi
 \t@cp $< $@
 \t@echo "  CC      $<"
-\t@echo $* >> $(O)/compiled
+\t@echo $* $$(date +%s.%N) >> $(O)/compiled
 vmlinux: $(OBJECTS)
 """
 
@@ -249,9 +249,9 @@ def a_buildable_source(directory: Path, files: dict[str, str] | None = None) -> 
 
 
 def compiled(cache: Path) -> list[str]:
-    """Every object that was compiled in any tree, each as often as it was."""
+    """Every object that was compiled in any tree, each as often as it was; a copied tree has its log, too."""
     logs = (cache / "trees").glob("*/source/build/compiled")
-    return sorted(line for log in logs for line in log.read_text().splitlines())
+    return sorted(line.split()[0] for line in {line for log in logs for line in log.read_text().splitlines()})
 
 
 def git(directory: Path, *arguments: str) -> str:

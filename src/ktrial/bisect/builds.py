@@ -23,6 +23,7 @@ from ktrial.kernels import Progress, silent
 from ktrial.kernels.build.patches import paths_in, text_of
 from ktrial.kernels.errors import KernelError, PatchNotApplied
 from ktrial.kernels.files import write_atomically
+from ktrial.model.base import digest
 from ktrial.model.bisection import FoundItem
 from ktrial.model.kernel import Build, Kernel, MenuOption, Menus, Patch
 
@@ -396,7 +397,9 @@ class PatchGround:
         chosen = tuple(patch for at, patch in enumerate(self.series) if at in candidate)
         # The source as it is stays the build that it is without fuzz.
         fuzz = self.fuzz if chosen else self.source.fuzz
-        return self.source.model_copy(update={"patches": (*self.source.patches, *chosen), "fuzz": fuzz})
+        patches, whole = (*self.source.patches, *chosen), (*self.source.patches, *self.series)
+        series = digest([patch.digest for patch in whole])
+        return self.source.model_copy(update={"patches": patches, "fuzz": fuzz, "series": series})
 
     def label(self, candidate: Subset) -> str:
         """See Ground."""

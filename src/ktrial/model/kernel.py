@@ -1,7 +1,7 @@
 """A kernel: how it is built from source, what it consists of, and its place in the order of versions."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -12,6 +12,10 @@ from ktrial.model.base import Model, digest
 
 GUEST, DEFCONFIG, DEBIAN = "guest", "defconfig", "debian"
 """Configurations that go by a name; every other is a file."""
+
+
+OWN = "own"
+"""Whose code a build runs: the user's, and what the user trusts as that."""
 
 
 _KEY_LENGTH = 12
@@ -51,6 +55,18 @@ class Build(Model):
     """How many lines at the edges of a patch's hunk may differ from the source's."""
     make: dict[str, str] = Field(default_factory=dict)
     """Variables of make: `KCFLAGS` → `-O3`."""
+    series: str = Field(default="", exclude_if=lambda value: not value)
+    """Digest of the series that the patches are of, or `own`; empty: they are a series of their own."""
+
+    @property
+    def domain(self) -> str:
+        """Whose code it runs: `own` without patches, else that of the series' authors.
+
+        Nothing that a build of one domain has left is used for another's.
+        """
+        if not self.patches:
+            return OWN
+        return self.series or digest([patch.digest for patch in self.patches])
 
     def __hash__(self) -> int:
         """Kernels and what boots them are hashed, and hold it."""
@@ -59,7 +75,7 @@ class Build(Model):
     @property
     def key(self) -> str:
         """The same for the same request, wherever its files lie. What the source holds is not part of it."""
-        request = self.model_dump(mode="json", exclude={"patches", "config"})
+        request = self.model_dump(mode="json", exclude={"patches", "config", "series"})
         config = self.config_digest or self.config
         return digest(request | {"config": config, "patches": [patch.digest for patch in self.patches]})
 
@@ -539,10 +555,8 @@ class PatchSeries(Model):
         """The build after the first `upto` patches, without some of those; `plain`: of the base."""
         taken = [patch for patch in self.patches[:upto] if patch.number not in without]
         if self.kind is not SeriesKind.GIT:
-            added = tuple(
-                file for patch in taken for file in patch.files or ((patch.patch,) if patch.patch else ())
-            )
-            return plain.model_copy(update={"patches": (*plain.patches, *added)})
+            patches = (*plain.patches, *_files_of(taken))
+            return plain.model_copy(update={"patches": patches, "series": self.domain(plain)})
         # What stands last is taken out first: nothing that came later lies over it then.
         undone = [
             patch.undo for patch in reversed(self.patches[:upto]) if patch.number in without and patch.undo
@@ -553,4 +567,17 @@ class PatchSeries(Model):
         source = (
             f"{plain.source.rpartition('@')[0]}@{self.patches[upto - 1].commit}" if upto else plain.source
         )
-        return plain.model_copy(update={"source": source, "patches": (*plain.patches, *undone)})
+        patches = (*plain.patches, *undone)
+        return plain.model_copy(update={"source": source, "patches": patches, "series": self.domain(plain)})
+
+    def domain(self, plain: Build) -> str:
+        """Whose code the builds of its patches run (`Build.domain`); `plain`: of the base."""
+        if self.kind is SeriesKind.GIT:
+            # The repository is the user's, and so is what takes its commits out again.
+            return plain.domain
+        return digest([patch.digest for patch in (*plain.patches, *_files_of(self.patches))])
+
+
+def _files_of(patches: Iterable[SeriesPatch]) -> tuple[Patch, ...]:
+    """The files that are applied, in order."""
+    return tuple(file for patch in patches for file in patch.files or ((patch.patch,) if patch.patch else ()))

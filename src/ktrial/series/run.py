@@ -350,7 +350,8 @@ class OneByOne:
         else:
             directory = Path(self.series.base.removeprefix("git:").rpartition("@")[0])
             added = as_patch(directory, patch)
-        return self.plain.model_copy(update={"patches": (*self.plain.patches, added)})
+        patches = (*self.plain.patches, added)
+        return self.plain.model_copy(update={"patches": patches, "series": self.series.domain(self.plain)})
 
 
 def differs(alone: SeriesCell, among: SeriesCell) -> bool:

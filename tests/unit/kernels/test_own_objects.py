@@ -26,7 +26,7 @@ OBJECTS = $(patsubst %.c,%.o,$(sort $(wildcard kernel/*.c)))
 $(OBJECTS): kernel/%.o: kernel/%.c
 \t@mkdir -p $(O)/kernel; cd $(O)/kernel; echo "  CC      $@"; \\
 \tif [ $*.o -nt ../../kernel/$*.c ] && [ $*.o -nt ../../include/queue.h ]; then exit 0; fi; \\
-\techo $* >> $(O)/compiled; rm -f $*.o; \\
+\techo $* $$(date +%s.%N) >> $(O)/compiled; rm -f $*.o; \\
 \tif grep -q queue.h ../../kernel/$*.c; then header="../include/queue.h"; fi; \\
 \tgcc -Werror -Wall -I../../include -c ../../kernel/$*.c -o $*.o && \\
 \tprintf 'cmd_$@ := gcc -Wp,-MMD,x\\n\\ndeps_$@ := ../kernel/%s.c %s\\n\\n$$(deps_$@):\\n' \\

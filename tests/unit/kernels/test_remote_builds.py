@@ -83,7 +83,7 @@ def test_it_is_the_kernel_that_is_built_here(systems: Systems, source: Path) -> 
     with systems.on("third"):
         assert build(spec).digest == kernel.digest
     assert compiled(systems.cache("here")) == []
-    assert compiled(systems.cache("there")) == ["fork", "sched"]
+    assert set(compiled(systems.cache("there"))) == {"fork", "sched"}
     with systems.on("here"):
         assert cached(spec) == kernel
         assert SourceBuilds().order(in_other_words(spec), silent) is None, "it is here in other words"
@@ -108,7 +108,7 @@ def test_a_revision_of_a_repository_is_built_where_there_is_no_repository(
     with systems.on("there"):
         assert SourceBuilds().needed(order) == (), "its source is there, and unpacked"
     assert systems.made(order) == archive
-    assert compiled(systems.cache("there")) == ["fork", "sched"], "each once"
+    assert set(compiled(systems.cache("there"))) == {"fork", "sched"}, "each once"
 
 
 def test_an_error_of_the_compiler_is_that_of_a_build_here(systems: Systems, source: Path) -> None:

@@ -17,11 +17,12 @@ import os
 import re
 import shutil
 import stat
+import subprocess
 import time
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -36,6 +37,7 @@ from ktrial.kernels.errors import BuildError
 from ktrial.kernels.files import require_space, write_atomically
 from ktrial.kernels.kernel_cache import disk_usage, held, held_if_free
 from ktrial.model.base import Model
+from ktrial.model.kernel import OWN
 
 MOST_TREES = 4
 """Kept at once; the one whose use is longest ago goes first."""
@@ -61,6 +63,8 @@ class TreeRecord(Model):
     """Digest of the source with them."""
     compiler: str
     make: dict[str, str]
+    domain: str
+    """Whose code has run there (`Build.domain`): the tree serves no other's builds."""
     content: str
     """Key of what was being built, also where it was not finished."""
     finished: bool
@@ -84,6 +88,8 @@ class Need:
     """The text of the final configuration."""
     compiler: str
     make: dict[str, str]
+    domain: str
+    """Whose code is built."""
     content: str
     kernel: str
 
@@ -119,6 +125,7 @@ class BuildTree:
             source=need.source.manifest.digest,
             compiler=need.compiler,
             make=need.make,
+            domain=need.domain,
             content=need.content,
             finished=finished,
             failed=failed,
@@ -131,6 +138,19 @@ class BuildTree:
         """The configuration of its last build; empty where there is none."""
         path = self.build / ".config"
         return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+
+    def copy_from(self, other: "BuildTree") -> None:
+        """Become a copy of a tree that is held, and that no build in this one can reach. Raises OSError."""
+        self.source.mkdir(parents=True)
+        # No build may write to the source: its files can be the same ones. What builds write is copied.
+        entries = [path for path in other.source.iterdir() if path != other.build]
+        copy = ["cp", "--archive", "--no-target-directory"]
+        for path in entries:
+            subprocess.run([*copy, "--link", path, self.source / path.name], check=True)
+        subprocess.run([*copy, "--reflink=auto", other.build, self.build], check=True)
+        for name in ("manifest.json", "pending.json", "tree.json"):
+            if (other.home / name).exists():
+                shutil.copy2(other.home / name, self.home / name)
 
     def fill(self, source: BuildSource) -> frozenset[str]:
         """Make source/ hold this source, and return which files were written.
@@ -183,11 +203,40 @@ def taken(need: Need, room: int, progress: Progress) -> Iterator[tuple[BuildTree
                     yield_tree, near = tree, True
                     break
             else:
+                seed = stack.enter_context(_seed(need))
                 _make_room()
-                require_space(home, room)
-                yield_tree, near = BuildTree(home / uuid.uuid4().hex[:12]), False
+                require_space(home, room + (disk_usage(seed.build) if seed else 0))
+                yield_tree, near = BuildTree(home / uuid.uuid4().hex[:12]), seed is not None
                 stack.enter_context(held(_lock(yield_tree), progress, ""))
+                if seed is not None:
+                    progress("copying a build tree of the source without patches")
+                    yield_tree.copy_from(seed)
         yield yield_tree, near
+
+
+@contextmanager
+def _seed(need: Need) -> Iterator[BuildTree | None]:
+    """The nearest of the user's own trees, held, for a stranger's build to begin from a copy of it."""
+    with ExitStack() as stack:
+        own = replace(need, domain=OWN)
+        distances = [(away, tree) for tree in _trees() if (away := distance(own, tree)) is not None]
+        for _, tree in sorted(distances, key=lambda pair: (pair[0], pair[1].home.name)):
+            record = tree.record()
+            if (
+                need.domain != OWN
+                and record is not None
+                and record.finished
+                and stack.enter_context(held_if_free(_lock(tree)))
+            ):
+                yield tree
+                return
+        yield None
+
+
+def has_start(need: Need) -> bool:
+    """Whether some tree is near enough: of the same domain, or one of the user's own to begin from."""
+    wanted = (need, replace(need, domain=OWN))
+    return any(distance(start, tree) is not None for start in wanted for tree in _trees())
 
 
 @contextmanager
@@ -205,11 +254,13 @@ def held_tree_of(content: str) -> Iterator[BuildTree | None]:
 
 
 def builds_of(need: Need) -> tuple[Path, ...]:
-    """The build directories of all kept trees of the same source, whatever of it they built."""
+    """The build directories of kept trees of the same source, whatever of it they built; no stranger's."""
     return tuple(
         tree.build
         for tree in _trees()
-        if (record := tree.record()) is not None and record.family == need.source.family
+        if (record := tree.record()) is not None
+        and record.family == need.source.family
+        and record.domain in {OWN, need.domain}
     )
 
 
@@ -223,14 +274,18 @@ def kept_trees() -> tuple[KeptTree, ...]:
 def distance(need: Need, tree: BuildTree) -> tuple[int, int] | None:
     """How far a tree is from what is wanted: the kind of difference, then its size; None: too far."""
     record = tree.record()
-    if record is None or record.compiler != need.compiler or record.make != need.make:
+    if record is None or (record.domain, record.compiler, record.make) != (
+        need.domain,
+        need.compiler,
+        need.make,
+    ):
         return None
     if record.content == need.content:
         return 0, 0
     if record.awaited(datetime.now(UTC)):
         return None
     options = differing_options(tree.config(), need.config)
-    if options > (_MANY_OPTIONS if shutil.which("ccache") else _MOST_OPTIONS):
+    if options > (_MANY_OPTIONS if need.domain == OWN and shutil.which("ccache") else _MOST_OPTIONS):
         return None
     if record.source == need.source.manifest.digest:
         return 1, options
@@ -259,12 +314,14 @@ def _make_room() -> None:
                 sizes.pop(tree.home)
 
 
-def _age_key(tree: BuildTree) -> tuple[bool, bool, datetime]:
-    """What was never whole goes first, then the oldest; what an interrupted build may want, last."""
+def _age_key(tree: BuildTree) -> tuple[bool, bool, bool, datetime]:
+    """What was never whole goes first, then strangers', then the oldest; what an interrupted build may want,
+    last.
+    """
     record = tree.record()
     if record is None:
-        return False, False, datetime.min.replace(tzinfo=UTC)
-    return True, record.awaited(datetime.now(UTC)), record.used
+        return False, False, False, datetime.min.replace(tzinfo=UTC)
+    return True, record.awaited(datetime.now(UTC)), record.domain == OWN, record.used
 
 
 def _trees() -> list[BuildTree]:

@@ -25,6 +25,7 @@ from ktrial.kernels.build.build_trees import (
     builds_of,
     files_compiled,
     files_touched,
+    has_start,
     held_tree_of,
     kept_trees,
     mend,
@@ -47,6 +48,7 @@ from ktrial.kernels.build.make import (
 from ktrial.kernels.build.patches import BuildSource, source_of
 from ktrial.kernels.build.recipes import PREFIX, Recipe, keep, kept_manifest, recipe_of, recipes
 from ktrial.kernels.build.requests import BuildRequest, asked_options, check_tools, check_tools_of
+from ktrial.kernels.build.sandbox import ccache_directory
 from ktrial.kernels.build.sources import (
     DEBIAN_PREFIX,
     GIT_PREFIX,
@@ -56,12 +58,19 @@ from ktrial.kernels.build.sources import (
     tree_in,
 )
 from ktrial.kernels.config import parse_config
-from ktrial.kernels.errors import BuildCutShort, BuildError, BuildFailed, CacheDamaged, KernelNotFound
+from ktrial.kernels.errors import (
+    BuildCutShort,
+    BuildError,
+    BuildFailed,
+    CacheDamaged,
+    KernelNotFound,
+    OptionNotTaken,
+)
 from ktrial.kernels.files import file_system_errors, require_space, write_atomically
 from ktrial.kernels.kernel_cache import Cache, disk_usage, held, held_if_free, is_whole, parts_of
 from ktrial.kernels.providers import Parts
 from ktrial.model.base import digest
-from ktrial.model.kernel import Build, Kernel, Menus, Origin
+from ktrial.model.kernel import OWN, Build, Kernel, Menus, Origin
 
 _FORMAT = 1
 """Part of every key: raised when ktrial builds in another way, so that another kernel comes out."""
@@ -85,7 +94,8 @@ class BuildJob:
     def content(self) -> str:
         """Key of what is compiled."""
         parts = [_FORMAT, self.source.manifest.digest, self.config, self.spec.make, self.compiler.shown]
-        return digest(parts)
+        # What strangers' code has built is no answer for anybody else, also where the sources are the same.
+        return digest(parts if self.spec.domain == OWN else [*parts, self.spec.domain])
 
     @property
     def options(self) -> dict[str, str]:
@@ -192,7 +202,11 @@ def parts_of_job(job: BuildJob, workspace: Path, progress: Progress) -> Parts:
     keys = cache_directory() / "trees" / "keys"
     keys.mkdir(parents=True, exist_ok=True)
     with held(keys / f"{job.content[:32]}.lock", progress, "waiting for another ktrial that builds the same"):
-        parts = same_kernel(job) or _compiled(job, workspace, progress)
+        parts = same_kernel(job)
+        if parts is None:
+            with scratch_directory() as unpatched:
+                _compile_unpatched(job, unpatched, progress)
+            parts = _compiled(job, workspace, progress)
         keep(Recipe(build=job.spec, fingerprint=job.fingerprint, content=job.content))
     return parts
 
@@ -221,7 +235,7 @@ def scratch_directory() -> Iterator[Path]:
 def _fingerprint(spec: Build, snapshot: Snapshot, compiler: Compiler) -> str:
     """Of everything that decides what comes out, as far as it is known without work."""
     facts = [_FORMAT, resolving.FORMAT, shipped_text(spec.config), compiler.shown, snapshot.manifest.digest]
-    return digest([*facts, spec.key])
+    return digest([*facts, spec.key] if spec.domain == OWN else [*facts, spec.key, spec.domain])
 
 
 def as_asked(kernel: Kernel, spec: Build) -> Kernel:
@@ -241,15 +255,43 @@ def same_kernel(job: BuildJob) -> Parts | None:
     return None
 
 
-def _compiled(job: BuildJob, workspace: Path, progress: Progress) -> Parts:
-    need = Need(
+def _need_of(job: BuildJob) -> Need:
+    return Need(
         source=job.source,
         config=job.config,
         compiler=job.compiler.shown,
         make=dict(job.spec.make),
+        domain=job.spec.domain,
         content=job.content,
         kernel=job.spec.name,
     )
+
+
+def _compile_unpatched(job: BuildJob, workspace: Path, progress: Progress) -> None:
+    """Compile the source itself where nothing of it is compiled yet: patched builds begin from a copy.
+
+    So each patch is compiled by itself, and none of them finds what another has left.
+    """
+    if job.spec.domain == OWN or has_start(_need_of(job)):
+        return
+
+    def told_apart(step: str, finished: int = 0, total: int = 0) -> None:
+        progress(f"first the source without patches: {step}", finished, total)
+
+    plain = job.spec.model_copy(update={"patches": (), "series": "", "fuzz": 0})
+    source = BuildSource(job.source.snapshot)
+    with suppress(BuildError):  # it may be what the patches mend
+        try:
+            config = resolving.resolved(source, plain, job.compiler, told_apart)
+        except OptionNotTaken:  # which the patches bring
+            plain = plain.model_copy(update={"options": {}})
+            config = resolving.resolved(source, plain, job.compiler, told_apart)
+        fingerprint = _fingerprint(plain, source.snapshot, job.compiler)
+        _compiled(BuildJob(plain, source, job.compiler, config, fingerprint), workspace, told_apart)
+
+
+def _compiled(job: BuildJob, workspace: Path, progress: Progress) -> Parts:
+    need = _need_of(job)
     room = ROOM_WITHOUT_MODULES + _BYTES_AN_OPTION * max(0, len(job.options) - _FEW_OPTIONS)
     # The slot first: who waits for it keeps no tree from others.
     with slot(progress) as most, taken(need, room, progress) as (tree, near):
@@ -325,6 +367,7 @@ def _make(job: BuildJob, tree: BuildTree, most: int, progress: Progress) -> Make
         variables=variables,
         called=job.spec.source,
         jobs=most,
+        ccache=ccache_directory() if job.spec.domain == OWN else tree.home / "ccache",
     )
 
 

@@ -216,7 +216,8 @@ def _subset(source: BuildSource) -> Manifest:
 
 def _make(home: Path, spec: Build, progress: Progress) -> Make:
     tree = tree_in(home / "source")
-    return Make(tree, home, progress, variables=spec.make, called=spec.source)
+    # Kconfig's own programs are compiled there, from files that may be a patch's.
+    return Make(tree, home, progress, variables=spec.make, called=spec.source, ccache=home / "ccache")
 
 
 @contextmanager

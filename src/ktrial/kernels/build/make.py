@@ -114,6 +114,8 @@ class Make:
     """How many compilations at once; 0: as many as cores and memory allow."""
     also_writable: tuple[Path, ...] = ()
     """Directories beside the build directory that make writes to."""
+    ccache: Path = field(default_factory=sandbox.ccache_directory)
+    """ccache's directory, where the build is confined."""
 
     @property
     def build(self) -> Path:
@@ -177,7 +179,7 @@ class Make:
         if (lack := sandbox.weakness()) and lack not in _TOLD_WITHOUT:
             _TOLD_WITHOUT.add(lack)
             self.progress(f"building in a sandbox that is not whole: {lack}")
-        return sandbox.Sandbox((self.tree.directory, self.home), writable, self.variables)
+        return sandbox.Sandbox((self.tree.directory, self.home), writable, self.variables, self.ccache)
 
     def _watched(self, command: list[str], inherited: int, *readers: Callable[[str], object]) -> int:
         """Run the command, in the sandbox where there is one, and return its status."""
@@ -449,6 +451,7 @@ def check_compiler(tree: Tree, called: str, compiler: Compiler) -> None:
         return  # before 5.13 only the build itself tells
     words, environment = ["sh", str(script), kind], {"PATH": "/usr/bin:/bin"}
     if not sandbox.problem():
+        # Without ccache's directory: the script is the source's.
         confinement = sandbox.Sandbox((tree.directory,), (), {})
         words = confinement.command(["env", "SRCARCH=x86", *words], environment)
     finished = subprocess.run(

@@ -97,15 +97,20 @@ class Sandbox:
     """Directories; what of them lies below a readable one stays writable."""
     programs: Mapping[str, str]
     """make's variables: compilers that they name by a path are readable."""
+    ccache: Path | None = None
+    """ccache's directory: what one build puts there is taken by every other that is given it. None: none."""
 
     def command(self, words: Iterable[str], environment: Mapping[str, str]) -> list[str]:
         """The command that runs these words confined, in an environment of its own.
 
         The directories that it may write belong to the build's user from now on.
         """
+        if self.ccache is not None:
+            self.ccache.mkdir(parents=True, exist_ok=True)
         self._give_to_tenant()
         passed = {name: value for name, value in environment.items() if name in _PASSED_VARIABLES}
-        passed |= {"HOME": _HOME, "TMPDIR": _HOME, "CCACHE_DIR": str(ccache_directory())}
+        passed |= {"HOME": _HOME, "TMPDIR": _HOME}
+        passed |= {"CCACHE_DIR": str(self.ccache)} if self.ccache is not None else {}
         settings = [word for name, value in passed.items() for word in ("--setenv", name, value)]
         way = _way(shutil.which("bwrap"))
         assert way is not None, "whoever confines has asked before"
@@ -122,12 +127,16 @@ class Sandbox:
             *words,
         ]
 
+    @property
+    def _all_writable(self) -> tuple[Path, ...]:
+        return self.writable if self.ccache is None else (*self.writable, self.ccache)
+
     def _give_to_tenant(self) -> None:
         """What root's builds may write becomes theirs: directories and, where they are new, all in them."""
         way = _way(shutil.which("bwrap"))
         if way is None or not way.is_tenant:
             return
-        for directory in (*self.writable, ccache_directory()):
+        for directory in self._all_writable:
             is_new = directory.stat().st_uid != TENANT
             for path in (directory, *(directory.rglob("*") if is_new else directory.iterdir())):
                 if path.lstat().st_uid != TENANT:
@@ -146,7 +155,7 @@ class Sandbox:
         made: set[Path] = set()
         for option, path in chain(
             (("--ro-bind-try", path) for path in (*_toolchains(self.programs), *self.readable)),
-            (("--bind", path) for path in (*self.writable, ccache_directory())),
+            (("--bind", path) for path in self._all_writable),
         ):
             for name in _names(path):
                 # Else bubblewrap makes them as they are outside, where root's home is for root alone.
@@ -171,7 +180,7 @@ def problem() -> str:
         return "this system lets bubblewrap make no namespaces"
     trees = cache_directory() / "trees"
     trees.mkdir(parents=True, exist_ok=True)
-    return _refusal(tuple(Sandbox((), (trees,), {}).command(["true"], os.environ)))
+    return _refusal(tuple(Sandbox((), (trees,), {}, ccache_directory()).command(["true"], os.environ)))
 
 
 @lru_cache
@@ -217,10 +226,8 @@ def required() -> None:
 
 
 def ccache_directory() -> Path:
-    """ccache's, of confined builds only: none of them may put anything into the user's own."""
-    place = cache_directory() / "ccache"
-    place.mkdir(parents=True, exist_ok=True)
-    return place
+    """ccache's, of confined builds of the user's own sources; nobody else's build is given it."""
+    return cache_directory() / "ccache"
 
 
 @contextmanager
