@@ -79,6 +79,8 @@ class Builder:
     """Whether the second one differs from the first, which is built, only in files that nothing of that
     read.
     """
+    same_from_nothing: Callable[[Kernel, Build, Progress], bool] = field(default=lambda *_: True)
+    """Whether a kernel that was built is, bit by bit, what an empty build tree gives. Raises KernelError."""
     not_applying: Callable[[Build, Numbered, Progress], Mapping[int, KernelError]] = field(
         default=lambda *_: {}
     )
@@ -119,6 +121,11 @@ def default_builder() -> Builder:
 
         return compiles_the_same(before, request, progress)
 
+    def same_from_nothing(kernel: Kernel, request: Build, progress: Progress) -> bool:
+        from ktrial.kernels.build.builds import same_from_nothing
+
+        return same_from_nothing(kernel, request, progress)
+
     def not_applying(plain: Build, patches: Numbered, progress: Progress) -> Mapping[int, KernelError]:
         from ktrial.kernels.build.patches import not_applying
 
@@ -141,6 +148,7 @@ def default_builder() -> Builder:
         cached=cached,
         applies=applies,
         compiles_the_same=same,
+        same_from_nothing=same_from_nothing,
         not_applying=not_applying,
         tools=tools,
         menus=menus,

@@ -20,7 +20,7 @@ from ktrial.kernels.build.make import build_seconds
 from ktrial.kernels.errors import BadPatch, KernelError, PatchNotApplied
 from ktrial.kernels.patch_series import as_patch
 from ktrial.kernels.symbols import function_files
-from ktrial.model.kernel import Build, Kernel, PatchSeries, SeriesPatch
+from ktrial.model.kernel import OWN, Build, Kernel, PatchSeries, SeriesKind, SeriesPatch
 from ktrial.model.profile import Profile
 from ktrial.model.series_result import Alone, Selection, SeriesCell, SeriesResult, Step, StepState
 from ktrial.model.study import Measurement, Study, StudyRecord
@@ -32,6 +32,8 @@ from ktrial.series.selection import MOST_WORKLOADS, executed_in, measured, selec
 from ktrial.store.store import Store
 
 Limits = Mapping[str, float]
+REBUILD_EVERY = 24
+"""Of so many kernels one is built from nothing too, unless somebody says otherwise."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,8 @@ class SeriesRun:
     """Workloads to choose from, where none are asked for."""
     each_alone: bool = False
     """Whether each patch is measured alone on the base too."""
+    rebuild_every: int = 0
+    """Every how many strangers' kernels one is built from nothing too, and the last; 0: none."""
     limits: Callable[[Sequence[WorkloadUse]], Limits] = lambda uses: {
         use.label: DEFAULT_LIMIT for use in uses
     }
@@ -81,6 +85,7 @@ class SeriesRun:
         ).steps()
         base = steps[0].kernel
         assert base is not None, "without a base nothing was built"
+        self._check_builds(steps)
         changed = [name for step in steps for name in step.functions]
         if not any(step.is_own for step in steps[1:]):
             return self._without_change(steps), ()
@@ -104,6 +109,22 @@ class SeriesRun:
             self.runs.observer.progress_of(self.series.origin),
         )
         return result, one_by_one.of(steps, result.cells)
+
+    def _check_builds(self, steps: Sequence[Step]) -> None:
+        """Raise SeriesError where a kernel of the series is another one in an empty build tree."""
+        builder = self.runs.resources.builder
+        progress = self.runs.observer.progress_of(self.series.origin)
+        for step in rebuilt(steps, self.rebuild_every):
+            assert step.kernel is not None, "it was built"
+            assert step.build is not None, "a step with a kernel has one"
+            self.tell(f"{step.number}/{len(steps) - 1}: building it from nothing, to compare")
+            if not builder.same_from_nothing(step.kernel, step.build, progress):
+                raise SeriesError(
+                    f"The series is not to be trusted: the kernel of patch {step.number} is another one when "
+                    "it is built from nothing. A build of the series left something in the build tree that "
+                    "got into it.",
+                    hint="read what the patches change in Makefiles and scripts; --rebuild 1 names the first",
+                )
 
     def _without_change(self, steps: list[Step]) -> SeriesResult:
         """The result where no patch makes another image: nothing is measured."""
@@ -129,6 +150,18 @@ class SeriesRun:
         else:
             uses = [candidate for candidate in self.candidates if candidate.label not in coverage.failed]
         return tuple({use.label: use for use in (*uses, NULL_CONTROL)}.values())
+
+
+def rebuilt(steps: Sequence[Step], every: int) -> list[Step]:
+    """The steps that are built from nothing too: of those of strangers' code every so many, and the last."""
+    strange = [
+        step
+        for step in steps
+        if step.state is StepState.BUILT and step.build is not None and step.build.domain != OWN
+    ]
+    if not every or not strange:
+        return []
+    return [step for place, step in enumerate(strange, start=1) if place % every == 0 or step is strange[-1]]
 
 
 @dataclass
@@ -404,7 +437,11 @@ class Estimate:
 def estimate(series_run: SeriesRun) -> Estimate:
     """Of a run that is to come; nothing is built or booted."""
     builder = series_run.runs.resources.builder
-    builds = len(list(to_build(series_run.series, series_run.plain, builder)))
+    patched = len(list(to_build(series_run.series, series_run.plain, builder)))
+    rebuilds = 0
+    if series_run.rebuild_every and series_run.series.kind is not SeriesKind.GIT:
+        rebuilds = -(-patched // series_run.rebuild_every)
+    builds = patched + rebuilds
     builds += builder.cached(series_run.plain) is None
     images = len(series_run.series.patches) + 1
     chosen = len(series_run.measurement.workloads) or MOST_WORKLOADS + 1

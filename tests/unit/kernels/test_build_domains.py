@@ -9,7 +9,7 @@ from tests.support.fake_builds import a_buildable_source, a_patch, compiled, has
 
 from ktrial.kernels.build import sandbox
 from ktrial.kernels.build.build_trees import kept_trees
-from ktrial.kernels.build.builds import build
+from ktrial.kernels.build.builds import build, same_from_nothing
 from ktrial.kernels.build.requests import requested
 from ktrial.model.kernel import OWN, Build, Kernel
 
@@ -133,6 +133,20 @@ def test_a_patch_that_mends_a_source_that_does_not_compile_is_built(source: Path
     broken.write_text("int fork; ERROR\n")
     mend = kept_patch(source, "mend", a_patch(source, "fork", "int fork; ERROR", "int mended;"))
     assert b"mended" in image(build(asked(source, mend)))
+
+
+@pytest.mark.parametrize(("line", "same"), [("# a comment", True), (POISON, False)])
+def test_a_kernel_that_a_series_has_poisoned_is_another_one_from_nothing(
+    line: str, same: bool, source: Path, benign: str, cache: Path
+) -> None:
+    added, undone = makefile_patch(source, line), makefile_patch(source, line, back=True)
+    build(asked(source, added, series="them"))
+    request = asked(source, added, undone, benign, series="them")
+    kernel = build(request)
+    before = len(kept_trees())
+    assert same_from_nothing(kernel, request) is same
+    assert len(kept_trees()) == before, "the tree from nothing does not stay"
+    assert list(cache.glob("series/from-nothing/*")) if same else True
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from tests.support.fault_points import declared, each_kill_at
 from tests.support.scripted import ScriptedMachine
 from tests.support.series import SeriesBuilder, a_series, answer, names_in, runs
 
+from ktrial.experiment.resources import Builder
 from ktrial.kernels.errors import KernelError, OptionNotTaken
 from ktrial.kernels.patch_series import series_in_quilt
 from ktrial.model.kernel import Build, CodeDifference, Kernel, Patch
@@ -18,7 +19,8 @@ from ktrial.model.series_result import SeriesCell, SeriesResult, StepState
 from ktrial.model.study import MachineSettings, Measurement
 from ktrial.model.workload import WorkloadUse
 from ktrial.report.patch_series import COLUMNS, as_text
-from ktrial.series.run import SeriesRun, differs
+from ktrial.series.errors import SeriesError
+from ktrial.series.run import SeriesRun, differs, estimate, rebuilt
 from ktrial.store.store import Store, open_store
 
 SOURCE = "debian:linux-source-6.1"
@@ -309,3 +311,30 @@ def test_the_steps_are_in_order_and_each_is_compared_with_the_one_before(tmp_pat
     assert cell
     assert (int(cell.before), int(cell.after)) == (1010, 1030)
     assert result.steps[2].state is StepState.SAME_IMAGE
+
+
+@pytest.mark.parametrize(("every", "numbers"), [(0, []), (1, [1, 2, 3]), (2, [2, 3]), (24, [3])], ids=str)
+def test_of_strangers_kernels_some_and_the_last_are_built_from_nothing_too(
+    every: int, numbers: list[int], tmp_path: Path
+) -> None:
+    names = ("cost-fork-10", "cost-fork-20", "cost-fork-30")
+    steps = run(tmp_path / "x", *names).steps
+    assert [step.number for step in rebuilt(steps, every)] == numbers
+
+
+def test_a_series_whose_kernel_is_another_one_from_nothing_is_not_trusted(tmp_path: Path) -> None:
+    class Poisoned(SeriesBuilder):
+        @property
+        def builder(self) -> Builder:
+            return replace(super().builder, same_from_nothing=lambda *_: False)
+
+    with open_store(str(tmp_path / "x.db")) as store:
+        series_run = asked(tmp_path, store, "cost-fork-10", "cost-fork-20", builder=Poisoned())
+        assert [estimate(replace(series_run, rebuild_every=every)).builds for every in (0, 1, 24)] == [
+            3,
+            5,
+            4,
+        ]
+        with pytest.raises(SeriesError, match="not to be trusted: the kernel of patch 2 ") as error:
+            replace(series_run, rebuild_every=24).run()
+    assert "--rebuild 1" in error.value.advice

@@ -51,6 +51,12 @@ class SeriesOptions(MeasurementOptions):
     thorough: bool = Option(
         False, "--thorough", help="With --every: look where ends are alike too: changes may cancel."
     )
+    rebuild: int = Option(
+        24,
+        min=0,
+        metavar="N",
+        help="Mails, quilts: every Nth kernel and the last from nothing too (0: none).",
+    )
     each_alone: bool = Option(False, "--each-alone", help="Measure each patch alone on the base, too.")
     trust: bool = Option(False, "--trust", help="Build mails without a sandbox, where bubblewrap is missing.")
     machine: Literal["exact", "exact-parallel"] = Option(

@@ -33,7 +33,7 @@ from ktrial.model.workload import WorkloadUse
 from ktrial.report.patch_series import answer, exercised
 from ktrial.series.commit_ranges import run_sparsely
 from ktrial.series.errors import SeriesNotChosen
-from ktrial.series.run import Estimate, SeriesRun, estimate, refusals
+from ktrial.series.run import REBUILD_EVERY, Estimate, SeriesRun, estimate, refusals
 from ktrial.store.store import Store
 
 if TYPE_CHECKING:
@@ -194,6 +194,7 @@ class MeasuredSeries:
             candidates=candidates,
             limits=limits,
             each_alone=options.each_alone,
+            rebuild_every=options.rebuild,
         )
 
     def _measurement(self) -> Measurement:
@@ -237,6 +238,7 @@ class MeasuredSeries:
             "--model": options.model if options.model != NO_MODEL else None,
             "--perturbations": options.perturbations,
             "--every": options.every,
+            "--rebuild": options.rebuild if options.rebuild != REBUILD_EVERY else None,
         }
         words = ["ktrial", "series", *([options.commits] if options.commits else [])]
         words += [str(word) for name, value in pairs.items() if value is not None for word in (name, value)]

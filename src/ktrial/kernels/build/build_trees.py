@@ -92,6 +92,8 @@ class Need:
     """Whose code is built."""
     content: str
     kernel: str
+    from_nothing: bool = False
+    """Whether nothing that is here already may be used; the tree goes afterwards."""
 
 
 @dataclass(frozen=True)
@@ -197,7 +199,8 @@ def taken(need: Need, room: int, progress: Progress) -> Iterator[tuple[BuildTree
     home.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         with held(home / "choosing.lock", progress, "waiting for another ktrial that chooses a build tree"):
-            distances = [(away, tree) for tree in _trees() if (away := distance(need, tree)) is not None]
+            trees = () if need.from_nothing else _trees()
+            distances = [(away, tree) for tree in trees if (away := distance(need, tree)) is not None]
             for _, tree in sorted(distances, key=lambda pair: (pair[0], pair[1].home.name)):
                 if stack.enter_context(held_if_free(_lock(tree))) and tree.record() is not None:
                     yield_tree, near = tree, True
@@ -211,6 +214,8 @@ def taken(need: Need, room: int, progress: Progress) -> Iterator[tuple[BuildTree
                 if seed is not None:
                     progress("copying a build tree of the source without patches")
                     yield_tree.copy_from(seed)
+                if need.from_nothing:
+                    stack.callback(shutil.rmtree, yield_tree.home, ignore_errors=True)
         yield yield_tree, near
 
 
@@ -224,6 +229,7 @@ def _seed(need: Need) -> Iterator[BuildTree | None]:
             record = tree.record()
             if (
                 need.domain != OWN
+                and not need.from_nothing
                 and record is not None
                 and record.finished
                 and stack.enter_context(held_if_free(_lock(tree)))

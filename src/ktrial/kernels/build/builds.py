@@ -89,6 +89,13 @@ class BuildJob:
     compiler: Compiler
     config: str
     fingerprint: str
+    from_nothing: bool = False
+    """Whether nothing that was compiled before may be used."""
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether it has no part in what builds of the user's own sources share."""
+        return self.from_nothing or self.spec.domain != OWN
 
     @property
     def content(self) -> str:
@@ -255,6 +262,27 @@ def same_kernel(job: BuildJob) -> Parts | None:
     return None
 
 
+def same_from_nothing(kernel: Kernel, spec: Build, progress: Progress = silent) -> bool:
+    """Whether a kernel that was built is, bit by bit, what an empty build tree gives without ccache.
+
+    A makefile may have left something in a tree that is in every later kernel of it. Raises as `build`.
+    """
+    job = job_of(spec, progress)
+    with kernel.image.open("rb") as file:
+        image = hashlib.file_digest(file, "sha256").hexdigest()
+    marker = cache_directory() / "series" / "from-nothing" / digest([job.content, image])
+    if marker.exists():
+        return True
+    with scratch_directory() as workspace:
+        parts = _compiled(replace(job, from_nothing=True), workspace, progress)
+        with parts.image.open("rb") as file:
+            same = hashlib.file_digest(file, "sha256").hexdigest() == image
+    if same:
+        marker.parent.mkdir(parents=True, exist_ok=True)
+        marker.touch()
+    return same
+
+
 def _need_of(job: BuildJob) -> Need:
     return Need(
         source=job.source,
@@ -264,6 +292,7 @@ def _need_of(job: BuildJob) -> Need:
         domain=job.spec.domain,
         content=job.content,
         kernel=job.spec.name,
+        from_nothing=job.from_nothing,
     )
 
 
@@ -308,7 +337,8 @@ def _compiled(job: BuildJob, workspace: Path, progress: Progress) -> Parts:
             mend(tree.build)
             expected = max(expected, expected_files(job.config) - files_compiled(tree.build))
         tree.write_record(need, finished=False)
-        objects = OwnObjects.of(tree.build, changed if near else (), patched, builds_of(need))
+        others = () if job.from_nothing else builds_of(need)
+        objects = OwnObjects.of(tree.build, changed if near else (), patched, others)
         # What configuring reads is as it was, and so is what came out of it.
         settled = bool(record and record.finished) and before == job.config and not resolving.read_of(changed)
         make = _make(job, tree, min(most, jobs()), progress)
@@ -367,7 +397,7 @@ def _make(job: BuildJob, tree: BuildTree, most: int, progress: Progress) -> Make
         variables=variables,
         called=job.spec.source,
         jobs=most,
-        ccache=ccache_directory() if job.spec.domain == OWN else tree.home / "ccache",
+        ccache=tree.home / "ccache" if job.is_apart else ccache_directory(),
     )
 
 
