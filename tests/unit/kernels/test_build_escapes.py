@@ -19,7 +19,7 @@ from tests.support.fake_builds import a_buildable_source, a_patch, has_what_buil
 from ktrial.kernels.build import make, sandbox
 from ktrial.kernels.build.builds import build
 from ktrial.kernels.build.requests import requested
-from ktrial.kernels.errors import BuildError, BuildFailed
+from ktrial.kernels.errors import BuildCutShort, BuildError, BuildFailed
 
 pytestmark = pytest.mark.skipif(bool(sandbox.problem()), reason=sandbox.problem() or "there is one")
 
@@ -240,11 +240,12 @@ def test_output_without_end_ends_the_build(
     assert sum(path.stat().st_size for path in (tmp_path / "cache").rglob("build.log")) < 20 << 20
 
 
-def test_a_disk_that_is_nearly_full_ends_the_build(
-    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("limit", "what"), [("LEAST_ROOM", "disk"), ("LEAST_MEMORY", "memory")])
+def test_a_host_that_is_nearly_full_ends_the_build_and_is_no_fault_of_its_source(
+    limit: str, what: str, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(make, "LEAST_ROOM", 1 << 41)
-    with pytest.raises(BuildFailed, match=r"less than \d+ MiB of disk are left"):
+    monkeypatch.setattr(make, limit, 1 << 60)
+    with pytest.raises(BuildCutShort, match=rf"less than \d+ MiB of {what} are left"):
         build(requested(str(source), directory=tmp_path))
 
 

@@ -83,6 +83,8 @@ MOST_OUTPUT = 256 << 20
 """Bytes that one call of make may print: a build of everything with V=1 prints some 60 MB."""
 LEAST_ROOM = 256 << 20
 """Bytes of disk that a build leaves to others."""
+LEAST_MEMORY = 96 << 20
+"""Bytes of memory, as well: with less, the kernel soon ends programs, and which ones nobody knows."""
 
 
 def free_memory() -> int:
@@ -163,6 +165,14 @@ class Make:
                     status = self._watched(command, descriptor, log.write, teller, self._room_left())
                 except _BeyondLimit as error:
                     raise BuildFailed(directory=self._name, problem=str(error), log=self.log) from None
+                except _HostFull as error:
+                    raise BuildCutShort(
+                        directory=self._name,
+                        problem=str(error),
+                        log=self.log,
+                        hint="make room, or find out whether the build takes all of it; "
+                        "the same command goes on where it was",
+                    ) from None
         if status:
             output = self.log.read_bytes()[start:].decode("utf-8", errors="replace")
             check_output(output, self.build)
@@ -216,7 +226,7 @@ class Make:
         return self.called or str(self.tree.directory)
 
     def _room_left(self) -> Callable[[str], None]:
-        """Of make's lines: raises _BeyondLimit once the disk is nearly full, whoever fills it."""
+        """Of make's lines: raises _HostFull once disk or memory are nearly full, whoever fills them."""
         looked = 0.0
 
         def look(_line: str) -> None:
@@ -224,9 +234,9 @@ class Make:
             if time.monotonic() - looked > _SILENCE_SECONDS:
                 looked = time.monotonic()
                 if shutil.disk_usage(self.home).free < LEAST_ROOM:
-                    raise _BeyondLimit(
-                        f"its build was ended: less than {LEAST_ROOM >> 20} MiB of disk are left"
-                    )
+                    raise _HostFull(f"less than {LEAST_ROOM >> 20} MiB of disk are left")
+                if free_memory() < LEAST_MEMORY:
+                    raise _HostFull(f"less than {LEAST_MEMORY >> 20} MiB of memory are left")
 
         return look
 
@@ -267,6 +277,10 @@ _TOLD_WITHOUT: set[str] = set()
 
 class _BeyondLimit(Exception):
     """A build took more than it may."""
+
+
+class _HostFull(Exception):
+    """There is not enough left for a build and everybody else."""
 
 
 def _watched(
