@@ -5,7 +5,9 @@ SIGINT has its default action until `ktrial.cli.main` hears it. Who ignores it (
 still does.
 """
 
-import _signal  # type: ignore[import-not-found]  # built in: nothing has to be read
+# Both are built in: nothing has to be read.
+import _signal  # type: ignore[import-not-found]
+import posix
 
 if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
     _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
@@ -13,6 +15,12 @@ if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
 
 def main() -> None:
     """As `ktrial.cli.main.main`."""
-    from ktrial.cli.main import main as run
-
+    try:
+        from ktrial.cli.main import main as run
+    except (MemoryError, ImportError) as error:
+        if isinstance(error, ImportError) and "failed to map segment" not in str(error):
+            raise
+        # With so little not even what tells of errors can be loaded.
+        posix.write(2, b"ktrial: error: There is not enough memory to start.\n")
+        posix._exit(71)
     run()

@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from ktrial import interruption
+from ktrial.cli import memory
 from ktrial.errors import KtrialError
 from ktrial.installation import VERSION
 
@@ -136,12 +137,15 @@ def tell_error(error: BaseException) -> int:
 
 
 def _tell_and_code(error: BaseException) -> int:
-    import typer
-
     if os.environ.get(TRACEBACK) == "1" and not isinstance(error, BrokenPipeError):
         import traceback
 
         traceback.print_exception(error)
+    if no_memory := memory.why_memory_ended(error):
+        tell(*no_memory)
+        return memory.NOT_ENOUGH_MEMORY
+    import typer
+
     match error:
         case KtrialError():
             tell(error.message, error.advice)

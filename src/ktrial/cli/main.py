@@ -9,6 +9,7 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
+from ktrial.cli import memory
 from ktrial.cli.error_handling import BUG, INTERRUPTED, ErrorHandling, tell
 from ktrial.errors import KtrialError
 
@@ -33,6 +34,7 @@ def main() -> NoReturn:
         # ktrial_launcher left SIGINT to its default action, which says nothing and puts nothing back.
         if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
             signal.signal(signal.SIGINT, signal.default_int_handler)
+        memory.prepare()
         # Here, so that Ctrl-C during half a second of imports ends like any other.
         import typer
 
