@@ -65,9 +65,11 @@ check-python:
 	$(BIN)/mypy
 
 lint-rust:
+	@crates/compare-crates
 	@crates/lint
 
 test-rust:
+	@crates/compare-crates
 	cargo test --quiet --target $(GUEST_TARGET)
 	crates/build-plugin --test
 
@@ -139,6 +141,7 @@ $(VENV)/.set-up: pyproject.toml setup/constraints.txt | system
 
 guest: | system
 	@crates/take-prebuilt --check || echo 'setup: the guest programs (the first time, Rust takes a minute or two)'
+	@crates/take-prebuilt --check || crates/compare-crates
 	@crates/build-guest
 	@crates/build-plugin
 
