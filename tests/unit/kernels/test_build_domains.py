@@ -117,6 +117,18 @@ def test_of_a_series_each_patch_compiles_only_what_it_touches(source: Path, beni
     assert len(kept_trees()) == 2, "the source's, and the series'"
 
 
+@pytest.mark.skipif(bool(sandbox.problem()), reason=sandbox.problem() or "there is a sandbox")
+def test_a_copy_of_a_tree_is_seen_where_the_first_one_lies(source: Path, benign: str, cache: Path) -> None:
+    """kbuild's tools note absolute paths, and every object of a kernel depends on them."""
+    build(asked(source))
+    (first,) = (cache / "trees").glob("*/source/build")
+    before = (first / "flags").read_text()
+    build(asked(source, benign))
+    (copy,) = set((cache / "trees").glob("*/source/build")) - {first}
+    assert f"O={first}" in before
+    assert (copy / "flags").read_text() == before
+
+
 def test_a_patch_of_a_source_that_was_never_built_compiles_that_first(
     source: Path, benign: str, cache: Path
 ) -> None:

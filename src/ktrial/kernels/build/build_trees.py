@@ -6,10 +6,12 @@
                    tree.json        what it was last used for; one whose build was interrupted waits for it
                    manifest.json    what source/ holds; pending.json: paths that are being written
                    build.log        what make printed the last time
+                   place            of a copy: where builds see it, which is where the first one lies
 <cache>/trees/<id>.lock
 
-A tree never moves: some of make's tools have its place in their dependencies. It is changed in place into the
-next kernel: files that differ are written anew, with a new time stamp also where an old content comes back.
+A tree never moves, and builds see a copy where the first one lies: some of make's tools have the place in
+their dependencies, and all objects depend on these tools. It is changed in place into the next kernel: files
+that differ are written anew, with a new time stamp also where an old content comes back.
 """
 
 import json
@@ -112,6 +114,14 @@ class BuildTree:
         """make's O=."""
         return self.source / "build"
 
+    @property
+    def place(self) -> Path:
+        """Where confined builds see it: objects of a copy name the first one's place."""
+        try:
+            return Path((self.home / "place").read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return self.home
+
     def record(self) -> TreeRecord | None:
         """What it was last used for; None where it was never complete, or cannot be read."""
         try:
@@ -150,6 +160,7 @@ class BuildTree:
         for path in entries:
             subprocess.run([*copy, "--link", path, self.source / path.name], check=True)
         subprocess.run([*copy, "--reflink=auto", other.build, self.build], check=True)
+        (self.home / "place").write_text(str(other.place), encoding="utf-8")
         for name in ("manifest.json", "pending.json", "tree.json"):
             if (other.home / name).exists():
                 shutil.copy2(other.home / name, self.home / name)

@@ -18,6 +18,7 @@ from elftools.elf.sections import SymbolTableSection
 from ktrial.installation import cache_directory
 from ktrial.kernels import Progress, silent
 from ktrial.kernels.build import configuration as resolving
+from ktrial.kernels.build import sandbox
 from ktrial.kernels.build.build_trees import (
     BuildTree,
     Need,
@@ -48,7 +49,6 @@ from ktrial.kernels.build.make import (
 from ktrial.kernels.build.patches import BuildSource, source_of
 from ktrial.kernels.build.recipes import PREFIX, Recipe, keep, kept_manifest, recipe_of, recipes
 from ktrial.kernels.build.requests import BuildRequest, asked_options, check_tools, check_tools_of
-from ktrial.kernels.build.sandbox import ccache_directory
 from ktrial.kernels.build.sources import (
     DEBIAN_PREFIX,
     GIT_PREFIX,
@@ -386,7 +386,9 @@ def _make(job: BuildJob, tree: BuildTree, most: int, progress: Progress) -> Make
     variables = dict(job.spec.make)
     if job.options.get("CONFIG_DEBUG_INFO") == "y":
         # Debugging information holds the directories' names.
-        mapped = f"-fdebug-prefix-map={tree.build}=/build -fdebug-prefix-map={tree.source}=/source"
+        home = tree.home if sandbox.problem() else tree.place
+        source, build = (home / path.relative_to(tree.home) for path in (tree.source, tree.build))
+        mapped = f"-fdebug-prefix-map={build}=/build -fdebug-prefix-map={source}=/source"
         for name in ("KCFLAGS", "KAFLAGS"):
             variables[name] = f"{variables.get(name, '')} {mapped}".strip()
     return Make(
@@ -397,7 +399,8 @@ def _make(job: BuildJob, tree: BuildTree, most: int, progress: Progress) -> Make
         variables=variables,
         called=job.spec.source,
         jobs=most,
-        ccache=tree.home / "ccache" if job.is_apart else ccache_directory(),
+        ccache=tree.home / "ccache" if job.is_apart else sandbox.ccache_directory(),
+        seen_at=tree.place,
     )
 
 

@@ -118,6 +118,8 @@ class Make:
     """Directories beside the build directory that make writes to."""
     ccache: Path = field(default_factory=sandbox.ccache_directory)
     """ccache's directory, where the build is confined."""
+    seen_at: Path | None = None
+    """Where a confined build sees `home`; None: where it is. Some of its files name that place."""
 
     @property
     def build(self) -> Path:
@@ -176,8 +178,15 @@ class Make:
         if status:
             output = self.log.read_bytes()[start:].decode("utf-8", errors="replace")
             check_output(output, self.build)
-            raise self._failure(paths_in_source(output, self.tree.directory, self.build), status)
+            tree, build = (self.seen(path) for path in (self.tree.directory, self.build))
+            raise self._failure(paths_in_source(output, tree, build), status)
         return teller.done
+
+    def seen(self, path: Path) -> Path:
+        """Where make sees a path."""
+        if self.seen_at is None or sandbox.problem() or not path.is_relative_to(self.home):
+            return path
+        return self.seen_at / path.relative_to(self.home)
 
     def confinement(self, *writable: Path) -> sandbox.Sandbox | None:
         """What the source's own programs may reach; None where there is no sandbox, which is told once."""
@@ -189,7 +198,9 @@ class Make:
         if (lack := sandbox.weakness()) and lack not in _TOLD_WITHOUT:
             _TOLD_WITHOUT.add(lack)
             self.progress(f"building in a sandbox that is not whole: {lack}")
-        return sandbox.Sandbox((self.tree.directory, self.home), writable, self.variables, self.ccache)
+        seen_as = (self.home, self.seen_at) if self.seen_at else None
+        readable = (self.tree.directory, self.home)
+        return sandbox.Sandbox(readable, writable, self.variables, self.ccache, seen_as)
 
     def _watched(self, command: list[str], inherited: int, *readers: Callable[[str], object]) -> int:
         """Run the command, in the sandbox where there is one, and return its status."""
@@ -268,8 +279,9 @@ class Make:
         host = self.variables.get("HOSTCC") or ("clang" if self.variables.get("LLVM") == "1" else "gcc")
         compilers = {"CC": f"{through}{compiler}", "HOSTCC": f"{through}{host}"}
         fixed = [f"{name}={value}" for name, value in {**self.variables, **compilers}.items()]
-        fixed += ["ARCH=x86_64", f"O={self.build}"]
-        return ["make", "-C", str(self.tree.directory), f"-j{self.most_jobs}", *fixed, *arguments]
+        fixed += ["ARCH=x86_64", f"O={self.seen(self.build)}"]
+        tree = self.seen(self.tree.directory)
+        return ["make", "-C", str(tree), f"-j{self.most_jobs}", *fixed, *arguments]
 
 
 _TOLD_WITHOUT: set[str] = set()

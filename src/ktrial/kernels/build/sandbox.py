@@ -99,6 +99,8 @@ class Sandbox:
     """make's variables: compilers that they name by a path are readable."""
     ccache: Path | None = None
     """ccache's directory: what one build puts there is taken by every other that is given it. None: none."""
+    seen_as: tuple[Path, Path] | None = None
+    """A directory, and where it is seen inside, with all that lies below it; None: everything where it is."""
 
     def command(self, words: Iterable[str], environment: Mapping[str, str]) -> list[str]:
         """The command that runs these words confined, in an environment of its own.
@@ -110,7 +112,7 @@ class Sandbox:
         self._give_to_tenant()
         passed = {name: value for name, value in environment.items() if name in _PASSED_VARIABLES}
         passed |= {"HOME": _HOME, "TMPDIR": _HOME}
-        passed |= {"CCACHE_DIR": str(self.ccache)} if self.ccache is not None else {}
+        passed |= {"CCACHE_DIR": str(self.seen(self.ccache))} if self.ccache is not None else {}
         settings = [word for name, value in passed.items() for word in ("--setenv", name, value)]
         way = _way(shutil.which("bwrap"))
         assert way is not None, "whoever confines has asked before"
@@ -149,6 +151,12 @@ class Sandbox:
                     if readable != mode and not stat.S_ISLNK(mode):
                         path.chmod(stat.S_IMODE(readable))
 
+    def seen(self, path: Path) -> Path:
+        """Where it is seen inside."""
+        if self.seen_as is None or not path.is_relative_to(self.seen_as[0]):
+            return path
+        return self.seen_as[1] / path.relative_to(self.seen_as[0])
+
     def _places(self) -> Iterator[str]:
         yield from ("--perms", "1777", "--size", str(_IN_MEMORY), "--tmpfs", _HOME)
         yield from ("--perms", "1777", "--size", str(_IN_MEMORY), "--tmpfs", "/dev/shm")
@@ -157,7 +165,7 @@ class Sandbox:
             (("--ro-bind-try", path) for path in (*_toolchains(self.programs), *self.readable)),
             (("--bind", path) for path in self._all_writable),
         ):
-            for name in _names(path):
+            for name in _names(path, self.seen(path)):
                 # Else bubblewrap makes them as they are outside, where root's home is for root alone.
                 above = [
                     place for place in reversed(name.parents) if place not in made and not _is_there(place)
@@ -311,16 +319,16 @@ def _system() -> tuple[str, ...]:
     return (*words, "--dev", "/dev", "--proc", "/proc", "--remount-ro", "/proc")
 
 
-def _names(path: Path) -> Iterator[Path]:
-    """Where a place is seen inside: under its real name, and under its own.
+def _names(path: Path, seen: Path) -> Iterator[Path]:
+    """The names that a place has inside: its real one, and its own; or those of where it is to be seen.
 
     bubblewrap 0.12 mounts nothing on a symbolic link. One that leads through a directory of the system is
     there already, and needs only what it leads to.
     """
-    real = path.resolve()
+    real = seen.resolve()
     yield real
-    if real != path and not _is_of_the_system(path):
-        yield path
+    if real != seen and not (seen == path and _is_of_the_system(path)):
+        yield seen
 
 
 def _is_there(place: Path) -> bool:
