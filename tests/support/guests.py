@@ -107,7 +107,7 @@ def qemu_children(parent: int) -> list[int]:
     """Process ids of the QEMUs that `parent` has started and that are alive."""
     children = []
     for status in Path("/proc").glob("[0-9]*/status"):
-        with contextlib.suppress(OSError):  # ended meanwhile
+        with contextlib.suppress(OSError, KeyError):  # ended meanwhile
             facts = dict(line.split(":\t", 1) for line in status.read_text().splitlines() if ":\t" in line)
             alive = facts["Name"].startswith("qemu-system") and not facts["State"].startswith("Z")
             if alive and int(facts["PPid"]) == parent:

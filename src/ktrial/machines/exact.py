@@ -88,13 +88,9 @@ class InstrumentedTarget(SnapshotTarget):
             memory_file("ktrial-symbols", symbols.encode("ascii", errors="replace")) as names_file,
             memory_file("ktrial-counts") as out,
         ):
-            self._setup = replace(self._setup, inherited=(names_file, out))
-            names = Path(inherited_path(names_file)) if symbols else None
             counts = Path(inherited_path(out))
-            try:
-                results = self.counted_into(counts, steps, names, calls=calls, caches=caches)
-            finally:
-                self._setup = replace(self._setup, inherited=())
+            names = names_file if symbols else None
+            results = self.counted_into(out, steps, names, calls=calls, caches=caches)
             return _with_regions(results, plugin.read_runs(counts, lambda: self._generated(steps)), counts)
 
     def _generated(self, steps: tuple[Step, ...]) -> tuple[GeneratedCode, ...]:
@@ -109,19 +105,30 @@ class InstrumentedTarget(SnapshotTarget):
 
     def counted_into(
         self,
-        out: Path,
+        out: int,
         steps: tuple[Step, ...],
-        symbols: Path | None,
+        symbols: int | None,
         *,
         calls: bool = False,
         caches: CacheShapes | None = None,
     ) -> tuple[StepResult, ...]:
-        """As `counted`, but the plugin writes to the file `out`, and nothing is read from there."""
+        """As `counted`, but the plugin writes to the open file `out`, and nothing is read from there.
+
+        Whoever QEMU is here has to be able to open both anew: files in memory, or files for all.
+        """
         plain, model = self._setup, self._setup.boot.model
+        named = None if symbols is None else Path(inherited_path(symbols))
         added = plugin.arguments(
-            self._build, out, symbols, vector=True, calls=calls, caches=caches, model=model
+            self._build,
+            Path(inherited_path(out)),
+            named,
+            vector=True,
+            calls=calls,
+            caches=caches,
+            model=model,
         )
-        self._setup = replace(plain, plugin=added)
+        inherited = (out,) if symbols is None else (out, symbols)
+        self._setup = replace(plain, plugin=added, inherited=inherited, named=(self._build.path,))
         try:
             return self.perform(steps)
         finally:

@@ -90,6 +90,11 @@ class ParallelSetup(SnapshotSetup):
         """The guest's own time is held by the plugin: QEMU's main loop has another clock."""
         return Limits(self.boot.limit_instructions, self.boot.limit_seconds, time_is_up=TIME_IS_UP)
 
+    @property
+    def read_files(self) -> tuple[Path, ...]:
+        """All files that QEMU's arguments name."""
+        return (*super().read_files, self.preload, *_node_table(self.boot))
+
     def loading(self, state: bytes | None) -> tuple[str, ...]:
         """QEMU's arguments that load the plugin. Raises CannotLoadState."""
         clock = 0 if state is None else snapshot.clock_in(state, self.machine)
@@ -568,16 +573,19 @@ _PLACE = "acpi"
 
 
 def node_arguments(boot: Boot) -> tuple[str, ...]:
-    """QEMU's arguments that give the guest its nodes; none where there are none.
+    """QEMU's arguments that give the guest its nodes; none where there are none."""
+    tables = (f"sig=SRAT,rev=3,oem_id=KTRIAL,oem_table_id=KTRIAL,data={path}" for path in _node_table(boot))
+    return tuple(word for table in tables for word in ("-acpitable", table))
 
-    The table is kept below ktrial's cache, in a file that is called by its content.
-    """
+
+def _node_table(boot: Boot) -> tuple[Path, ...]:
+    """The table's file, where there are nodes; it is kept below ktrial's cache, and called by its content."""
     if not (boot.topology and boot.topology.nodes_mib):
         return ()
     table = affinity(boot.topology)
     path = cache_directory() / _PLACE / f"srat-{sha256(table).hexdigest()[:16]}"
     _keep(path, table)
-    return ("-acpitable", f"sig=SRAT,rev=3,oem_id=KTRIAL,oem_table_id=KTRIAL,data={path}")
+    return (path,)
 
 
 def affinity(topology: Topology) -> bytes:

@@ -244,7 +244,16 @@ def switched_on(setup: RealTimeSetup, children: Children, plan: bytes) -> Iterat
             *snapshot_point_arguments(stops=False),
         )
         files, cpus = (initrd, planned), setup.boot.pin
-        with QemuProcess(setup.qemu, arguments, files, children, cpus=cpus) as process:
+        with QemuProcess(
+            setup.qemu,
+            arguments,
+            files,
+            children,
+            memory=setup.boot.memory_mib << 20,
+            files=(setup.files.kernel,),
+            cpus=cpus,
+            kvm=setup.accelerated,
+        ) as process:
             negotiate(process)
             yield process
 

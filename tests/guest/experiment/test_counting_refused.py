@@ -169,6 +169,7 @@ def test_a_disk_that_becomes_full_ends_the_guest(tmp_path: Path) -> None:
     """Better nothing than a part of the counts."""
     out = tmp_path / "counts"
     os.mkfifo(out)
+    out.chmod(0o666)  # root's QEMU is another user
 
     def read_the_first_line_only() -> None:
         with out.open() as counts:
@@ -177,8 +178,11 @@ def test_a_disk_that_becomes_full_ends_the_guest(tmp_path: Path) -> None:
     reader = threading.Thread(target=read_the_first_line_only)
     with ExactMachine().instrumented(boot_of(kernel_registry.add(KERNEL))) as target:
         reader.start()
-        with pytest.raises(GuestEnded, match="the disk is full, or the file is gone") as caught:
-            target.counted_into(out, (work("syscall"),), None)
+        with (
+            out.open("wb") as file,
+            pytest.raises(GuestEnded, match="the disk is full, or the file is gone") as caught,
+        ):
+            target.counted_into(file.fileno(), (work("syscall"),), None)
     reader.join()
     assert caught.value.outcome == Outcome.MACHINE_FAILED.value
 

@@ -1,16 +1,20 @@
 """What runs in a guest is a stranger's: whatever it writes to the agent's port is the guest's failure."""
 
+import os
 import re
 import resource
+import signal
+import threading
+import time
 from pathlib import Path
 
 import pytest
-from tests.support.guests import UPTIME, boot_of, ending
+from tests.support.guests import ENDLESS, UPTIME, boot_of, ending, qemu_children
 from tests.support.port_writers import port_writer
 
 from ktrial.kernels import kernel_registry
 from ktrial.machines.exact import ExactMachine
-from ktrial.machines.qemu import process
+from ktrial.machines.qemu import jail, process, program
 from ktrial.model.kernel import Kernel
 from ktrial.model.trial import Outcome
 from ktrial.target import StepResult
@@ -61,6 +65,38 @@ def test_a_flood_of_sound_frames_ends_at_the_limit(
     log = encode(Frame(FrameKind.LOG, b'{"text": "%s"}' % (b"x" * 50_000)))
     ended = ending(machine, boot_of(kernel), *port_writer(b"", log))
     check(ended, Outcome.HUNG, r"the guest wrote more than \d+ MiB", ("push",))
+
+
+def test_a_guests_qemu_has_few_rights(
+    kernel: Kernel, machine: ExactMachine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As root, it is another user's, who owns nothing; anybody's is filtered and limited."""
+    monkeypatch.setenv("KTRIAL_STORE", "postgresql://me:secret@host/db")
+    confined = jail.examined(program.find().program)
+    seen: list[tuple[str, str, str]] = []
+
+    def look() -> None:
+        while not (children := qemu_children(os.getpid())):
+            time.sleep(0.02)
+        files = (Path(f"/proc/{children[0]}/{name}") for name in ("status", "limits", "environ"))
+        status, limits, environment = (file.read_text() for file in files)
+        seen.append((status, limits, environment))
+        os.kill(children[0], signal.SIGKILL)
+
+    looking = threading.Thread(target=look)
+    with machine.start(boot_of(kernel)) as target:
+        looking.start()
+        with pytest.raises(GuestEnded, match="SIGKILL"):
+            target.perform((ENDLESS,))
+    looking.join()
+    ((status, limits, environment),) = seen
+    user = jail.TENANT if confined.is_tenant else os.getuid()
+    assert f"\nUid:\t{user}\t{user}\t{user}\t{user}\n" in status
+    assert ("\nNoNewPrivs:\t1\n" in status) == ("--no-new-privs" in confined.before)
+    assert "secret" not in environment
+    assert "LD_PRELOAD" in environment
+    if confined.is_limited:
+        assert re.search(rf"Max file size +{process.OUTPUT_LIMIT} ", limits)
 
 
 @pytest.mark.nightly

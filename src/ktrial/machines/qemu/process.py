@@ -3,7 +3,8 @@
 Nothing that it reads or writes has a name in the file system. The frames, the console log and what QEMU
 itself says go to memory files, which cannot block the guest, cannot be full, and vanish with ktrial. The
 monitor is a socket that QEMU inherits. QEMU has a process group of its own, so that Ctrl-C in a terminal
-reaches ktrial only, and `setpriv --pdeathsig` has the kernel kill it as soon as ktrial dies. `lockstep.so`
+reaches ktrial only, and `setpriv --pdeathsig` has the kernel kill it as soon as ktrial dies. What else it may
+do is little (`jail`). `lockstep.so`
 (crates/lockstep) keeps QEMU's main loop from running beside the guest's CPU, which would change its clock;
 `coalesce.so` (crates/coalesce) writes in pieces what the guest writes byte by byte.
 """
@@ -17,20 +18,21 @@ import socket
 import subprocess
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from ktrial.machines.errors import MachineError, MachineStopped, MachineToolMissing, QemuGone, QemuRefused
 from ktrial.machines.guest_programs import coalesce
+from ktrial.machines.qemu import jail
 from ktrial.machines.qemu.frame_log import FrameLog
 from ktrial.machines.qemu.program import Qemu
 
 _START_PATIENCE = 60.0
 """Seconds for QEMU to begin to talk, on a machine busy with other work."""
 OUTPUT_LIMIT = 512 << 20
-"""Bytes that a guest may write to its frames and its console, which are kept in memory."""
+"""Bytes that a guest may write to its frames and its console, and QEMU to any file: they are in memory."""
 _KEPT_OF_START, _KEPT_OF_END = 1 << 20, 3 << 20
 """Bytes of a longer text that are looked at."""
 
@@ -80,24 +82,33 @@ class QemuProcess:
         inherited: tuple[int, ...],
         children: Children,
         *,
+        memory: int,
+        files: Iterable[Path] = (),
         preload: Path | None = None,
         cpus: tuple[int, ...] = (),
+        kvm: bool = False,
     ) -> None:
-        """`preload`: an object loaded before QEMU. `cpus`: those that it may use; all where it is empty."""
+        """`memory`: the guest's, in bytes. `files`: those that the arguments name and that are not inherited.
+
+        `preload`: an object loaded before QEMU. `cpus`: those that it may use; all where it is empty. `kvm`:
+        whether it opens /dev/kvm.
+        """
         children.check()
         self._children = children
-        self._preload = preload
         self._cpus = cpus
         self._machine = children.machine
+        self._jail = jail.jail_of(qemu.program, kvm=kvm)
+        self._memory = memory
+        preloaded = (preload, coalesce()) if preload else ()
         with contextlib.ExitStack() as resources:
             self._frame_log = FrameLog()
             self.frames, self.console, self._said = (resources.enter_context(_memory(n)) for n in _OUTPUTS)
             ours, theirs = socket.socketpair()
             resources.enter_context(ours)
-            command = self._command(qemu, arguments, theirs.fileno())
-            passed = (theirs.fileno(), self.frames, self.console, *inherited)
-            with theirs:
-                self._child = self._spawn(command, passed)
+            with theirs, self._handed((*files, *preloaded)) as handed:
+                command = self._command(qemu, handed.arguments(arguments), theirs.fileno())
+                passed = (theirs.fileno(), self.frames, self.console, *inherited, *handed.descriptors)
+                self._child = self._spawn(command, passed, jail.environment(map(handed.name, preloaded)))
             children.add(self._child)
             self._pidfd = resources.enter_context(_open(os.pidfd_open(self._child.pid)))
             self.qmp = Qmp(ours, self._machine)
@@ -169,10 +180,22 @@ class QemuProcess:
         """What QEMU itself wrote to its standard output and error."""
         return _text(self._said).strip()
 
-    def _command(self, qemu: Qemu, arguments: tuple[str, ...], monitor: int) -> list[str]:
+    @contextlib.contextmanager
+    def _handed(self, files: Iterable[Path]) -> Iterator[jail.Handed]:
+        with contextlib.ExitStack() as resources:
+            try:
+                handed = resources.enter_context(jail.handed(self._jail, files))
+            except OSError as error:
+                raise MachineError(
+                    machine=self._machine, problem=f"{error.filename} cannot be read: {error.strerror}"
+                ) from None
+            yield handed
+
+    def _command(self, qemu: Qemu, arguments: Iterable[str], monitor: int) -> list[str]:
         pinned = ("taskset", "--cpu-list", ",".join(map(str, self._cpus))) if self._cpus else ()
         return [
-            *("setpriv", "--pdeathsig", "KILL", *pinned, str(qemu.program), *arguments),
+            *(*self._jail.start(OUTPUT_LIMIT, self._memory), *pinned, str(qemu.program.absolute())),
+            *(*self._jail.arguments, *arguments),
             *("-chardev", f"socket,id=monitor,fd={monitor}", "-mon", "chardev=monitor,mode=control"),
             *("-chardev", f"file,id=frames,path={inherited_path(self.frames)}"),
             *("-device", "isa-debugcon,iobase=0xe9,chardev=frames"),
@@ -180,7 +203,9 @@ class QemuProcess:
             *("-serial", "chardev:console"),
         ]
 
-    def _spawn(self, command: list[str], passed: tuple[int, ...]) -> subprocess.Popen[bytes]:
+    def _spawn(
+        self, command: list[str], passed: tuple[int, ...], environment: dict[str, str]
+    ) -> subprocess.Popen[bytes]:
         if not shutil.which(command[0]):
             raise MachineToolMissing(
                 machine=self._machine, program=command[0], where="in PATH", package="util-linux"
@@ -191,7 +216,7 @@ class QemuProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=self._said,
                 stderr=self._said,
-                env=_environment(self._preload) if self._preload else None,
+                env=environment,
                 pass_fds=passed,
                 process_group=0,
             )
@@ -199,12 +224,6 @@ class QemuProcess:
             raise MachineError(
                 machine=self._machine, problem=f"QEMU cannot be started: {error.strerror}"
             ) from None
-
-
-def _environment(preload: Path) -> dict[str, str]:
-    """Ours, with this object, and what writes bytes in pieces, before what the user preloads."""
-    preloaded = [str(preload), str(coalesce()), *filter(None, [os.environ.get("LD_PRELOAD")])]
-    return {**os.environ, "LD_PRELOAD": ":".join(preloaded)}
 
 
 _OUTPUTS = ("ktrial-frames", "ktrial-console", "ktrial-qemu")

@@ -31,6 +31,7 @@ from ktrial.machines.qemu.boot import (
     snapshot_point_arguments,
 )
 from ktrial.machines.qemu.initramfs import InitramfsEntry
+from ktrial.machines.qemu.jail import jail_of
 from ktrial.machines.qemu.outcome import ProcessFrames, read_report
 from ktrial.machines.qemu.process import Children, QemuProcess, Qmp, inherited_path, memory_file
 from ktrial.machines.qemu.program import Qemu
@@ -71,6 +72,8 @@ class SnapshotSetup:
     """QEMU's arguments that load the plugin. It changes nothing in the guest: no part of the key."""
     inherited: tuple[int, ...] = ()
     """Files without a name that those arguments mean (`inherited_path`)."""
+    named: tuple[Path, ...] = ()
+    """Files that those arguments name."""
 
     @property
     def key(self) -> str:
@@ -86,6 +89,11 @@ class SnapshotSetup:
     def arguments(self) -> tuple[str, ...]:
         """QEMU's, without those that name files."""
         return self.identity.arguments
+
+    @property
+    def read_files(self) -> tuple[Path, ...]:
+        """All files that QEMU's arguments name."""
+        return (self.files.kernel, *self.named)
 
     def loading(self, state: bytes | None) -> tuple[str, ...]:
         """QEMU's arguments for what counts, for a guest that starts from `state` or switched off."""
@@ -214,6 +222,8 @@ class SnapshotTarget(GuestTarget):
             snapshot = resources.enter_context(self._snapshots.open(self._setup.key))
             if snapshot is None:
                 raise CannotLoadState(machine=self._setup.machine, problem="it has gone from the cache")
+            if jail_of(self._setup.qemu.program).is_tenant:
+                snapshot = self._snapshots.in_memory(snapshot)
             try:
                 process = resources.enter_context(restored(self._setup, self._children, snapshot, plan))
             except Unstarted as error:
@@ -298,7 +308,15 @@ def restored(
 def _process(
     setup: SnapshotSetup, arguments: list[str], inherited: list[int], children: Children
 ) -> QemuProcess:
-    return QemuProcess(setup.qemu, tuple(arguments), tuple(inherited), children, preload=setup.preload)
+    return QemuProcess(
+        setup.qemu,
+        tuple(arguments),
+        tuple(inherited),
+        children,
+        memory=setup.boot.memory_mib << 20,
+        files=setup.read_files,
+        preload=setup.preload,
+    )
 
 
 def _common(setup: SnapshotSetup, state: bytes | None, *, quiet: bool) -> list[str]:

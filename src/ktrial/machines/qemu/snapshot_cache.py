@@ -14,10 +14,12 @@ import hashlib
 import json
 import os
 import shutil
+import threading
 import time
 import warnings
+import weakref
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -27,6 +29,7 @@ from pydantic import ValidationError
 from ktrial.file_digests import digest_of_bytes, remembered, sealed, unsealed
 from ktrial.installation import cache_directory
 from ktrial.machines.errors import HostProblem, HostUsageProblem, MachineError
+from ktrial.machines.qemu.jail import sealed_copy
 from ktrial.model.base import Model, digest
 from ktrial.model.notation import size_bytes
 
@@ -35,6 +38,8 @@ _NEW = ".new"
 """Ends the name of a directory in which a snapshot is being made; who holds the lock of its name makes it."""
 _WAIT = 0.2
 _USUAL_BYTES = 100 << 20
+KEPT_IN_MEMORY = 1 << 30
+"""Bytes of snapshots' RAM that one machine keeps in memory for QEMUs that may not open the cache."""
 
 
 def key(facts: dict[str, str]) -> str:
@@ -63,6 +68,18 @@ class OpenSnapshot:
     about: About
     ram: int
     state: bytes
+    kept: "RamInMemory | None" = None
+    """What `ram` belongs to, where that is no file of the cache."""
+
+
+class RamInMemory:
+    """A snapshot's RAM in a file without a name that nobody can change. It is closed with its last user."""
+
+    def __init__(self, source: int) -> None:
+        self.descriptor = sealed_copy("ktrial-snapshot", partial(copy_data, source))
+        self.size = os.fstat(self.descriptor).st_blocks * 512
+        """Bytes of memory that it takes."""
+        weakref.finalize(self, os.close, self.descriptor)
 
 
 @dataclass(frozen=True)
@@ -81,6 +98,9 @@ class SnapshotCache:
         self._limit = limit
         self._machine = machine
         self._verified: dict[str, tuple[int, ...]] = {}
+        self._in_memory: dict[str, RamInMemory] = {}
+        """By the digest of their content, that which was used longest ago first."""
+        self._copying = threading.Lock()
 
     @contextlib.contextmanager
     def open(self, name: str) -> Iterator[OpenSnapshot | None]:
@@ -90,6 +110,19 @@ class SnapshotCache:
         """
         with contextlib.ExitStack() as resources:
             yield self._open(name, resources)
+
+    def in_memory(self, snapshot: OpenSnapshot) -> OpenSnapshot:
+        """The same snapshot, its RAM in memory, where whoever opens it for writing cannot change it.
+
+        A copy is made once, and kept as long as all of them take no more than KEPT_IN_MEMORY.
+        """
+        with self._copying:
+            name = snapshot.about.ram_digest
+            kept = self._in_memory.pop(name, None) or RamInMemory(snapshot.ram)
+            self._in_memory[name] = kept
+            while len(self._in_memory) > 1 and sum(c.size for c in self._in_memory.values()) > KEPT_IN_MEMORY:
+                self._in_memory.pop(next(iter(self._in_memory)))
+        return replace(snapshot, ram=kept.descriptor, kept=kept)
 
     def note(self, name: str) -> bytes | None:
         """What was kept beside the snapshot; None where nothing was, or what there is is not whole."""
@@ -340,6 +373,18 @@ def _blocks(source: int) -> Iterator[tuple[int, bytes]]:
         if block != _ZEROS[: len(block)]:
             yield at, block
         at += _BLOCK
+
+
+def copy_data(source: int, target: int) -> None:
+    """Copy all that is no hole to the empty file `target`, of the same length. Raises OSError."""
+    end = os.fstat(source).st_size
+    os.ftruncate(target, end)
+    at = 0
+    while (at := _next_data(source, at, end)) < end:
+        hole = os.lseek(source, at, os.SEEK_HOLE)
+        os.lseek(target, at, os.SEEK_SET)
+        while at < hole:
+            at += os.sendfile(target, source, at, hole - at)
 
 
 def _next_data(source: int, at: int, end: int) -> int:
