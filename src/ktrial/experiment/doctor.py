@@ -94,8 +94,22 @@ def _qemu() -> Iterator[SystemCheck]:
         yield SystemCheck(name="QEMU", state=State.MISSING, found=error.message, remedy=error.advice)
         return
     yield SystemCheck(name="QEMU", state=State.FINE, found=f"{program.text} ({program.program})")
+    yield _jail(program)
     yield _plugin(program)
     yield _several_cpus(program)
+
+
+def _jail(program: "Qemu") -> SystemCheck:
+    from ktrial.machines.qemu import jail
+
+    name = "QEMU's jail"
+    examined = jail.examined(program.program)
+    if examined.lacks:
+        remedy = "guests run without it, too; for strangers' kernels and programs: a host that gives it"
+        return SystemCheck(name=name, state=State.LIMITED, found="; ".join(examined.lacks), remedy=remedy)
+    user = f", as user {jail.TENANT}" if examined.is_tenant else ""
+    found = f"whole: few system calls, no new rights, limits on memory and files{user}"
+    return SystemCheck(name=name, state=State.FINE, found=found)
 
 
 def _plugin(program: "Qemu") -> SystemCheck:
