@@ -9,6 +9,7 @@ _BASE = 0x400000
 _HEADERS = 64 + 56
 _IOPL = bytes.fromhex("b8ac000000 bf03000000 0f05")  # mov eax, 172; mov edi, 3; syscall
 _PORT = bytes.fromhex("bae9000000")  # mov edx, 0xe9
+_LEAVE = bytes.fromhex("b83c000000 31ff 0f05")  # mov eax, 60; xor edi, edi; syscall
 _PATH = "/port-writer"
 
 
@@ -18,15 +19,24 @@ def port_writer(first: bytes, endless: bytes = b"") -> tuple[Step, ...]:
     return (push, Run(argv=(_PATH,)))
 
 
+def mark_forger() -> tuple[Step, ...]:
+    """Steps that put a program there and run it that marks another run, as only the agent should."""
+    marks = b"".join(b"\x0f\x1f\x80" + (0x4B54_0000 + number).to_bytes(4, "little") for number in (4, 5, 6))
+    push = Push(path=_PATH, base64=b64encode(_executable(marks + _LEAVE)).decode(), mode=0o755)
+    return (push, Run(argv=(_PATH,)))
+
+
 def _program(first: bytes, endless: bytes) -> bytes:
-    """A static program for x86-64, without a compiler."""
     start = _IOPL + _PORT
-    leave = bytes.fromhex("b83c000000 31ff 0f05")  # mov eax, 60; xor edi, edi; syscall
     written = len(_outs(0, 0))
-    data = _BASE + _HEADERS + len(start) + 2 * written + len(leave)
+    data = _BASE + _HEADERS + len(start) + 2 * written + len(_LEAVE)
     again = b"\xeb" + struct.pack("<b", -(written + 2)) if endless else b""  # jmp
     code = start + _outs(data, len(first)) + _outs(data + len(first), len(endless)) + again
-    content = code + leave[: len(leave) - len(again)] + first + endless
+    return _executable(code + _LEAVE[: len(_LEAVE) - len(again)] + first + endless)
+
+
+def _executable(content: bytes) -> bytes:
+    """A static program for x86-64, without a compiler: instructions from its first byte on."""
     identity = b"\x7fELF" + bytes((2, 1, 1, 0)) + bytes(8)
     head = struct.pack(
         "<HHIQQQIHHHHHH", 2, 62, 1, _BASE + _HEADERS, 64, 0, 0, 64, 56, 1, 0, 0, 0

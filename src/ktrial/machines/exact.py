@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ktrial.file_digests import digest_of_file
 from ktrial.machines import PreparationProgress, guest_programs
-from ktrial.machines.errors import HostProblem, NoPluginHere, PluginCountsUnreadable
+from ktrial.machines.errors import HostProblem, NoPluginHere
 from ktrial.machines.guest_programs import coalesce, lockstep
 from ktrial.machines.qemu import plugin, program
 from ktrial.machines.qemu.boot import (
@@ -28,6 +28,7 @@ from ktrial.machines.qemu.boot import (
     date_arguments,
     size_arguments,
 )
+from ktrial.machines.qemu.outcome import GuestFailure
 from ktrial.machines.qemu.plugin import CacheShapes, NoPlugin, PluginBuild
 from ktrial.machines.qemu.plugin_counts import GeneratedCode, code_told, with_ksymbols
 from ktrial.machines.qemu.process import Children, inherited_path, memory_file
@@ -37,6 +38,7 @@ from ktrial.machines.qemu.snapshot_cache import SnapshotCache
 from ktrial.model.base import digest
 from ktrial.model.machine import Boot, MachineIdentity
 from ktrial.model.profile import RegionCounts
+from ktrial.model.trial import Outcome
 from ktrial.model.workload import CountedBy, Mode
 from ktrial.target import PROTOCOL, Step, StepResult
 from ktrial.target.errors import GuestEnded
@@ -91,7 +93,10 @@ class InstrumentedTarget(SnapshotTarget):
             counts = Path(inherited_path(out))
             names = names_file if symbols else None
             results = self.counted_into(out, steps, names, calls=calls, caches=caches)
-            return _with_regions(results, plugin.read_runs(counts, lambda: self._generated(steps)), counts)
+            runs = plugin.read_runs(counts, lambda: self._generated(steps))
+            if problem := _mismatch(results, len(runs)):
+                raise self._ended(GuestFailure(Outcome.WORKLOAD_FAILED, problem), results)
+            return _with_regions(results, runs)
 
     def _generated(self, steps: tuple[Step, ...]) -> tuple[GeneratedCode, ...]:
         """What code the kernel makes in these steps: they are done again, and it is asked.
@@ -336,16 +341,22 @@ def setup_of(
     return SnapshotSetup(machine, boot, qemu, files, facts, identity, lockstep(), verbose_command_line)
 
 
-def _with_regions(
-    results: tuple[StepResult, ...], regions: tuple[RegionCounts | None, ...], counts: Path
-) -> tuple[StepResult, ...]:
-    """Each program's result with its region. Raises PluginCountsUnreadable rather than give it another's."""
+def _mismatch(results: tuple[StepResult, ...], runs: int) -> str:
+    """Why the counts cannot be given to the programs, without giving one another's; empty where they can.
+
+    Marks are instructions, which any program in the guest can execute.
+    """
     programs = sum(result.do == "run" for result in results)
-    if programs != len(regions):
-        problem = (
-            f"{programs} programs ran, it has {len(regions)}: does one mark a region with nothing in it?"
-        )
-        raise PluginCountsUnreadable(machine="exact", path=counts, line=1, problem=problem)
+    if programs == runs:
+        return ""
+    cause = "does one mark a region with nothing in it, or a run, which is the agent's to mark?"
+    return f"{programs} programs ran, and the plugin counted {runs}: {cause}"
+
+
+def _with_regions(
+    results: tuple[StepResult, ...], regions: tuple[RegionCounts | None, ...]
+) -> tuple[StepResult, ...]:
+    """Each program's result with its region."""
     left = iter(regions)
     return tuple(
         result.model_copy(update={"region": next(left)}) if result.do == "run" else result

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.guests import ENDLESS, UPTIME, boot_of, ending, qemu_children
-from tests.support.port_writers import port_writer
+from tests.support.port_writers import mark_forger, port_writer
 
 from ktrial.kernels import kernel_registry
 from ktrial.machines.exact import ExactMachine
@@ -111,3 +111,12 @@ def test_a_program_cannot_report_in_the_agents_place(kernel: Kernel, machine: Ex
     own = StepResult(step=7, do="read", content="not true").model_dump_json(exclude_defaults=True)
     ended = ending(machine, boot_of(kernel), *port_writer(encode(Frame(FrameKind.RESULT, own.encode()))))
     check(ended, Outcome.WORKLOAD_FAILED, r"result of step 1 \(run\) belongs, there is one of 7 \(read\)", ())
+
+
+@pytest.mark.nightly
+def test_a_program_that_marks_as_the_agent_does_is_the_guests_failure(
+    kernel: Kernel, machine: ExactMachine
+) -> None:
+    with machine.instrumented(boot_of(kernel)) as target, pytest.raises(GuestEnded) as caught:
+        target.counted(mark_forger())
+    check(caught.value, Outcome.WORKLOAD_FAILED, "1 programs ran, and the plugin counted", ("push", "run"))
