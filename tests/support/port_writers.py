@@ -21,8 +21,22 @@ def port_writer(first: bytes, endless: bytes = b"") -> tuple[Step, ...]:
 
 def mark_forger() -> tuple[Step, ...]:
     """Steps that put a program there and run it that marks another run, as only the agent should."""
-    marks = b"".join(b"\x0f\x1f\x80" + (0x4B54_0000 + number).to_bytes(4, "little") for number in (4, 5, 6))
-    push = Push(path=_PATH, base64=b64encode(_executable(marks + _LEAVE)).decode(), mode=0o755)
+    return _steps(_marks(4, 5, 6) + _LEAVE)
+
+
+def endless_marker() -> tuple[Step, ...]:
+    """Steps that put a program there and run it that marks one region after the other."""
+    marks = _marks(1, 2)
+    return _steps(marks + b"\xeb" + struct.pack("<b", -(len(marks) + 2)))
+
+
+def _marks(*numbers: int) -> bytes:
+    """Those of crates/wire/src/marks.rs."""
+    return b"".join(b"\x0f\x1f\x80" + (0x4B54_0000 + number).to_bytes(4, "little") for number in numbers)
+
+
+def _steps(instructions: bytes) -> tuple[Step, ...]:
+    push = Push(path=_PATH, base64=b64encode(_executable(instructions)).decode(), mode=0o755)
     return (push, Run(argv=(_PATH,)))
 
 

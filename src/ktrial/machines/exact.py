@@ -92,7 +92,8 @@ class InstrumentedTarget(SnapshotTarget):
         ):
             counts = Path(inherited_path(out))
             names = names_file if symbols else None
-            results = self.counted_into(out, steps, names, calls=calls, caches=caches)
+            with self._counts_in(out):
+                results = self.counted_into(out, steps, names, calls=calls, caches=caches)
             runs = plugin.read_runs(counts, lambda: self._generated(steps))
             if problem := _mismatch(results, len(runs)):
                 raise self._ended(GuestFailure(Outcome.WORKLOAD_FAILED, problem), results)

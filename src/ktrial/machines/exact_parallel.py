@@ -141,7 +141,8 @@ class ParallelTarget(SnapshotTarget):
                 setup = replace(setup, symbols=inherited_path(symbols), inherited=(out, symbols))
             self._setup = setup
             try:
-                results = super().perform(steps)
+                with self._counts_in(out):
+                    results = super().perform(steps)
                 return with_counts(results, counts_in(Path(path), self._prepared.machine))
             finally:
                 self._setup = self._prepared

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.guests import ENDLESS, UPTIME, boot_of, ending, qemu_children
-from tests.support.port_writers import mark_forger, port_writer
+from tests.support.port_writers import endless_marker, mark_forger, port_writer
 
 from ktrial.kernels import kernel_registry
 from ktrial.machines.exact import ExactMachine
@@ -74,6 +74,7 @@ def test_a_guests_qemu_has_few_rights(
     monkeypatch.setenv("KTRIAL_STORE", "postgresql://me:secret@host/db")
     confined = jail.examined(program.find().program)
     seen: list[tuple[str, str, str]] = []
+    briefly = ENDLESS.model_copy(update={"limit_ns": 20_000_000_000})
 
     def look() -> None:
         while not (children := qemu_children(os.getpid())):
@@ -87,7 +88,7 @@ def test_a_guests_qemu_has_few_rights(
     with machine.start(boot_of(kernel)) as target:
         looking.start()
         with pytest.raises(GuestEnded, match="SIGKILL"):
-            target.perform((ENDLESS,))
+            target.perform((briefly,))
     looking.join()
     ((status, limits, environment),) = seen
     user = jail.TENANT if confined.is_tenant else os.getuid()
@@ -120,3 +121,13 @@ def test_a_program_that_marks_as_the_agent_does_is_the_guests_failure(
     with machine.instrumented(boot_of(kernel)) as target, pytest.raises(GuestEnded) as caught:
         target.counted(mark_forger())
     check(caught.value, Outcome.WORKLOAD_FAILED, "1 programs ran, and the plugin counted", ("push", "run"))
+
+
+@pytest.mark.nightly
+def test_counts_without_end_are_the_guests_failure(
+    kernel: Kernel, machine: ExactMachine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "OUTPUT_LIMIT", 4 << 20)
+    with machine.instrumented(boot_of(kernel)) as target, pytest.raises(GuestEnded) as caught:
+        target.counted(endless_marker())
+    check(caught.value, Outcome.HUNG, r"the guest wrote more than \d+ MiB", ())

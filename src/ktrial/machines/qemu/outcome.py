@@ -157,6 +157,13 @@ def processes_killed(count: int, console: str) -> GuestFailure | None:
     return GuestFailure(Outcome.OUT_OF_MEMORY, f"the guest ran out of memory: {victim}")
 
 
+def too_much_written() -> GuestFailure:
+    """What became of a guest that made QEMU write without end."""
+    most = f"{OUTPUT_LIMIT // _MIB} MiB"
+    places = "its console, its frames, or what is counted of it"
+    return GuestFailure(Outcome.HUNG, f"the guest wrote more than {most} to {places}")
+
+
 def too_small(needed: int, memory: int) -> GuestFailure:
     """What becomes of a guest whose memory cannot hold the kernel and its RAM disk (sizes in bytes)."""
     sizes = f"{-(-needed // _MIB)} MiB, and the guest has {memory // _MIB} MiB"
@@ -183,8 +190,7 @@ def _from_console(console: str) -> GuestFailure | None:
 
 def _from_limit(ending: WatchResult, limits: Limits, *, console: str, ready: bool) -> GuestFailure | None:
     if ending.stop is StopReason.OUTPUT:
-        most = f"{OUTPUT_LIMIT // _MIB} MiB"
-        return GuestFailure(Outcome.HUNG, f"the guest wrote more than {most} to its console or its frames")
+        return too_much_written()
     passed = {
         StopReason.INSTRUCTIONS: f"{limits.instructions:,} guest instructions",
         StopReason.SECONDS: f"{limits.seconds:g} s of {'host time' if limits.in_real_time else 'CPU time'}",

@@ -173,8 +173,8 @@ class QemuProcess:
         return _text(self.console)
 
     def has_written_too_much(self) -> bool:
-        """Whether the guest wrote more than may be kept, to its frames and its console together."""
-        return os.fstat(self.frames).st_size + os.fstat(self.console).st_size > OUTPUT_LIMIT
+        """Whether the guest, or QEMU because of it, wrote more than may be kept."""
+        return are_full(self.frames, self.console, self._said)
 
     def messages(self) -> str:
         """What QEMU itself wrote to its standard output and error."""
@@ -232,6 +232,14 @@ _OUTPUTS = ("ktrial-frames", "ktrial-console", "ktrial-qemu")
 def inherited_path(descriptor: int) -> str:
     """A path by which a child that inherits the descriptor opens the same file, even one without a name."""
     return f"/proc/self/fd/{descriptor}"
+
+
+def are_full(*files: int) -> bool:
+    """Whether these files together hold as much as may be written.
+
+    The kernel lets none of them grow beyond that. It tells the thread that writes, which does not listen.
+    """
+    return sum(os.fstat(file).st_size for file in files) >= OUTPUT_LIMIT
 
 
 def memory_file(name: str, content: bytes = b"") -> contextlib.AbstractContextManager[int]:

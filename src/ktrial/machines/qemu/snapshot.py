@@ -33,7 +33,7 @@ from ktrial.machines.qemu.boot import (
 from ktrial.machines.qemu.initramfs import InitramfsEntry
 from ktrial.machines.qemu.jail import jail_of
 from ktrial.machines.qemu.outcome import ProcessFrames, read_report
-from ktrial.machines.qemu.process import Children, QemuProcess, Qmp, inherited_path, memory_file
+from ktrial.machines.qemu.process import Children, QemuProcess, Qmp, are_full, inherited_path, memory_file
 from ktrial.machines.qemu.program import Qemu
 from ktrial.machines.qemu.snapshot_cache import (
     OpenSnapshot,
@@ -181,6 +181,16 @@ class GuestTarget:
             return None
         limit = WatchResult(StopReason.SECONDS if self._limits.in_real_time else StopReason.INSTRUCTIONS)
         return outcome.judge(limit, self._limits, console="", messages="", ready=True)
+
+    @contextlib.contextmanager
+    def _counts_in(self, file: int) -> Iterator[None]:
+        """Inside, QEMU writes to this file. A guest that fills it has ended by itself, whatever QEMU says."""
+        try:
+            yield
+        except GuestEnded:
+            if are_full(file):
+                raise self._ended(outcome.too_much_written()) from None
+            raise
 
     def _ended(self, verdict: outcome.GuestFailure, results: tuple[StepResult, ...] = ()) -> GuestEnded:
         return GuestEnded(
