@@ -108,8 +108,8 @@ def _jail(program: "Qemu") -> SystemCheck:
         remedy = "guests run without it, too; for strangers' kernels and programs: a host that gives it"
         return SystemCheck(name=name, state=State.LIMITED, found="; ".join(examined.lacks), remedy=remedy)
     user = f", as user {jail.TENANT}" if examined.is_tenant else ""
-    found = f"whole: few system calls, no new rights, limits on memory and files{user}"
-    return SystemCheck(name=name, state=State.FINE, found=found)
+    whole = f"whole: few system calls, no new rights, limits on memory and files{user}"
+    return SystemCheck(name=name, state=State.FINE, found=whole)
 
 
 def _plugin(program: "Qemu") -> SystemCheck:

@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,37 @@ def test_a_snapshot_comes_back_as_it_was(tmp_path: Path) -> None:
         assert os.fstat(snapshot.ram).st_size == SIZE
         assert [os.pread(snapshot.ram, len(page), at) for at, page in PAGES] == [page for _, page in PAGES]
         assert os.pread(snapshot.ram, 1000, 3 * MIB) == bytes(1000)
+
+
+def test_a_copy_in_memory_is_the_snapshots_ram_and_nobody_can_change_it(tmp_path: Path) -> None:
+    """QEMU opens it for writing, whatever it does then."""
+    snapshots = cache(tmp_path)
+    snapshots.make(FACTS, contents, nothing)
+    with snapshots.open(NAME) as snapshot, snapshots.open(NAME) as again:
+        assert snapshot is not None
+        assert again is not None
+        copy = snapshot.in_memory(snapshot)
+        assert again.in_memory(again) is copy, "it is made once"
+    assert [os.pread(copy.descriptor, len(page), at) for at, page in PAGES] == [page for _, page in PAGES]
+    assert os.fstat(copy.descriptor).st_size == SIZE
+    assert copy.size < MIB, "holes stay holes"
+    with pytest.raises(PermissionError):
+        os.pwrite(copy.descriptor, b"x", 0)
+
+
+def test_copies_in_memory_are_kept_within_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshot_cache, "KEPT_IN_MEMORY", MIB)
+    snapshots = cache(tmp_path)
+    kept = []
+    for kernel in ("a", "b", "a"):
+        facts = {"kernel": kernel}
+        if not is_there(snapshots, key(facts)):
+            snapshots.make(facts, partial(contents, MIB), nothing)
+        with snapshots.open(key(facts)) as snapshot:
+            assert snapshot is not None
+            kept.append(snapshot.in_memory(snapshot))
+    assert len(set(map(id, kept))) == 3, "the first had to go for the second"
+    assert os.pread(kept[0].descriptor, 5, 0) == b"first", "who uses it has it until then"
 
 
 def test_zeros_take_no_room(tmp_path: Path) -> None:

@@ -232,8 +232,6 @@ class SnapshotTarget(GuestTarget):
             snapshot = resources.enter_context(self._snapshots.open(self._setup.key))
             if snapshot is None:
                 raise CannotLoadState(machine=self._setup.machine, problem="it has gone from the cache")
-            if jail_of(self._setup.qemu.program).is_tenant:
-                snapshot = self._snapshots.in_memory(snapshot)
             try:
                 process = resources.enter_context(restored(self._setup, self._children, snapshot, plan))
             except Unstarted as error:
@@ -297,14 +295,16 @@ def restored(
     Raises Unstarted or CannotLoadState.
     """
     with contextlib.ExitStack() as resources:
+        kept = snapshot.in_memory(snapshot) if jail_of(setup.qemu.program).is_tenant else None
+        ram = kept.descriptor if kept else snapshot.ram
         stream = Stream(snapshot.state)
         arguments = [
             *_common(setup, snapshot.state, quiet=True),
-            *memory_arguments(setup.boot, inherited_path(snapshot.ram), shared=False),
+            *memory_arguments(setup.boot, inherited_path(ram), shared=False),
             *("-incoming", "defer"),
             *snapshot_point_arguments(stops=True),
         ]
-        inherited = [snapshot.ram, stream.reading, *setup.inherited]
+        inherited = [ram, stream.reading, *setup.inherited]
         _add_plan(arguments, inherited, plan, resources)
         try:
             process = resources.enter_context(_process(setup, arguments, inherited, children))

@@ -19,7 +19,7 @@ import time
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -61,17 +61,6 @@ class About(Model):
     """Seconds since 1970."""
 
 
-@dataclass(frozen=True)
-class OpenSnapshot:
-    """A snapshot that is there and whole. Its files are open: usable even while another removes it."""
-
-    about: About
-    ram: int
-    state: bytes
-    kept: "RamInMemory | None" = None
-    """What `ram` belongs to, where that is no file of the cache."""
-
-
 class RamInMemory:
     """A snapshot's RAM in a file without a name that nobody can change. It is closed with its last user."""
 
@@ -80,6 +69,17 @@ class RamInMemory:
         self.size = os.fstat(self.descriptor).st_blocks * 512
         """Bytes of memory that it takes."""
         weakref.finalize(self, os.close, self.descriptor)
+
+
+@dataclass(frozen=True)
+class OpenSnapshot:
+    """A snapshot that is there and whole. Its files are open: usable even while another removes it."""
+
+    about: About
+    ram: int
+    state: bytes
+    in_memory: Callable[["OpenSnapshot"], RamInMemory] = lambda snapshot: RamInMemory(snapshot.ram)
+    """Gives its RAM in memory, where whoever opens it for writing cannot change it."""
 
 
 @dataclass(frozen=True)
@@ -111,18 +111,15 @@ class SnapshotCache:
         with contextlib.ExitStack() as resources:
             yield self._open(name, resources)
 
-    def in_memory(self, snapshot: OpenSnapshot) -> OpenSnapshot:
-        """The same snapshot, its RAM in memory, where whoever opens it for writing cannot change it.
-
-        A copy is made once, and kept as long as all of them take no more than KEPT_IN_MEMORY.
-        """
+    def _copied(self, snapshot: OpenSnapshot) -> RamInMemory:
+        """A copy is made once, and kept as long as all of them take no more than KEPT_IN_MEMORY."""
         with self._copying:
             name = snapshot.about.ram_digest
             kept = self._in_memory.pop(name, None) or RamInMemory(snapshot.ram)
             self._in_memory[name] = kept
             while len(self._in_memory) > 1 and sum(c.size for c in self._in_memory.values()) > KEPT_IN_MEMORY:
                 self._in_memory.pop(next(iter(self._in_memory)))
-        return replace(snapshot, ram=kept.descriptor, kept=kept)
+        return kept
 
     def note(self, name: str) -> bytes | None:
         """What was kept beside the snapshot; None where nothing was, or what there is is not whole."""
@@ -195,7 +192,7 @@ class SnapshotCache:
         if damaged:
             self._tell_damage(name, damaged)
             return None
-        return OpenSnapshot(about, ram, state)
+        return OpenSnapshot(about, ram, state, self._copied)
 
     def _damaged(self, name: str, about: About, ram: int, state: bytes) -> str:
         """The file of the snapshot that is not what it was; empty where all are."""
