@@ -4,8 +4,10 @@ import os
 import re
 import resource
 import signal
+import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -32,6 +34,14 @@ def kernel() -> Kernel:
 @pytest.fixture(scope="module")
 def machine(snapshots: Path) -> ExactMachine:
     return ExactMachine(cache=snapshots)
+
+
+@pytest.fixture
+def place_for_all() -> Iterator[Path]:
+    """Where another user's QEMU can be started."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as place:
+        Path(place).chmod(0o755)
+        yield Path(place)
 
 
 def check(ended: GuestEnded, outcome: Outcome, reason: str, done: tuple[str, ...]) -> None:
@@ -98,6 +108,18 @@ def test_a_guests_qemu_has_few_rights(
     assert "LD_PRELOAD" in environment
     if confined.is_limited:
         assert re.search(rf"Max file size +{process.OUTPUT_LIMIT} ", limits)
+
+
+def test_what_this_hosts_qemu_refuses_is_left_out_of_its_jail(place_for_all: Path) -> None:
+    """A QEMU that was built without a filter of system calls, for the rest this one."""
+    refusing = place_for_all / "qemu-system-x86_64"
+    refusal = "case \"$*\" in *-sandbox*) echo 'seccomp support is disabled' >&2; exit 1;; esac"
+    refusing.write_text(f'#!/bin/sh\n{refusal}\nexec {program.find().program} "$@"\n')
+    refusing.chmod(0o755)
+    whole, weaker = jail.examined(program.find().program), jail.examined(refusing)
+    assert weaker.arguments == ()
+    assert (weaker.before, weaker.is_limited) == (whole.before, whole.is_limited)
+    assert "all system calls are open to it (seccomp support is disabled)" in weaker.lacks
 
 
 @pytest.mark.nightly

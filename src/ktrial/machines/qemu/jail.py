@@ -43,8 +43,8 @@ _WITHOUT_CAPABILITIES = ("--bounding-set=-all", "--inh-caps=-all")
 _CAP_KILL = 1 << 5
 KVM_DEVICE = Path("/dev/kvm")
 _NOTHING = (
-    *("-nodefaults", "-no-user-config", "-display", "none", "-machine", "none", "-accel", "qtest"),
-    *("-qmp", "stdio"),
+    *("-nodefaults", "-no-user-config", "-display", "none", "-machine", "none"),
+    *("-accel", "tcg", "-accel", "kvm", "-qmp", "stdio"),
 )
 _TALK = '{"execute": "qmp_capabilities"}{"execute": "quit"}'
 _PATIENCE = 60.0

@@ -134,12 +134,12 @@ def frames_damaged(damage: str, *, ready: bool) -> GuestFailure:
 def misreport(steps: tuple[str, ...], report: ProcessFrames) -> str:
     """What is wrong with results that do not belong to these steps (what each does); empty where all do."""
     results = report.results
-    if len(results) > len(steps):
-        return f"it has more results ({len(results)}) than there are steps ({len(steps)})"
     for number, (result, do) in enumerate(zip(results, steps, strict=False)):
         if (result.step, result.do) != (number, do):
             other = f"{result.step} ({result.do})"
             return f"where the result of step {number} ({do}) belongs, there is one of {other}"
+    if len(results) > len(steps):
+        return f"it has more results ({len(results)}) than there are steps ({len(steps)})"
     if report.finished and len(results) < len(steps):
         return f"it says that all is done, and has {len(results)} results of {len(steps)} steps"
     return ""
