@@ -128,14 +128,16 @@ setup: system $(VENV)/.set-up guest
 system:
 	@setup/system-packages $(PURPOSE)
 
-# Versions are those of setup/constraints.txt: the same today and in a year. setup/write-constraints chooses newer ones.
+# Versions are those of setup/constraints.txt, and files those of setup/digests: the same today and in a year.
+# setup/write-constraints chooses newer ones.
 ENVIRONMENT := $(PYTHON) setup/python-environment
+DIGESTS := setup/constraints.txt $(wildcard setup/digests/*.txt)
 
-$(VENV)/.for-use: pyproject.toml setup/constraints.txt | system
+$(VENV)/.for-use: pyproject.toml $(DIGESTS) | system
 	@$(ENVIRONMENT) $(VENV) .
 	@touch $@
 
-$(VENV)/.set-up: pyproject.toml setup/constraints.txt | system
+$(VENV)/.set-up: pyproject.toml $(DIGESTS) | system
 	@$(ENVIRONMENT) $(VENV) '.[dev]'
 	@touch $@ $(VENV)/.for-use
 
@@ -150,7 +152,7 @@ docs: target/docs-env/.set-up
 	NO_MKDOCS_2_WARNING=1 target/docs-env/bin/mkdocs build --quiet --strict
 	@echo 'docs: target/site/index.html'
 
-target/docs-env/.set-up: setup/constraints.txt
+target/docs-env/.set-up: $(DIGESTS)
 	@$(ENVIRONMENT) target/docs-env mkdocs-material
 	@touch $@
 
@@ -158,11 +160,14 @@ target/docs-env/.set-up: setup/constraints.txt
 share: setup
 	$(BIN)/python distribution/command_line_files.py target/share
 
-# pip builds in an environment of its own, and the guest programs lie in the checkout: nothing else is needed.
-wheel: system
-	@[ -x target/wheel-env/bin/pip ] || $(PYTHON) -m venv target/wheel-env
-	PIP_CONSTRAINT=setup/constraints.txt PIP_BUILD_CONSTRAINT=setup/constraints.txt \
-	    target/wheel-env/bin/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+# What builds it is compared, as what runs it; the guest programs lie in the checkout: nothing else is needed.
+wheel: system target/wheel-env/.set-up
+	target/wheel-env/bin/pip wheel --quiet --disable-pip-version-check --no-index --no-deps --no-build-isolation \
+	    --wheel-dir dist .
+
+target/wheel-env/.set-up: $(DIGESTS)
+	@$(ENVIRONMENT) target/wheel-env hatchling
+	@touch $@
 
 clean:
 	rm -rf $(VENV) target dist src/ktrial/_guest/*/
