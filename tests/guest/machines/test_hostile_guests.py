@@ -149,7 +149,7 @@ def test_a_program_that_marks_as_the_agent_does_is_the_guests_failure(
 def test_counts_without_end_are_the_guests_failure(
     kernel: Kernel, machine: ExactMachine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process, "OUTPUT_LIMIT", 4 << 20)
+    monkeypatch.setattr(process, "OUTPUT_LIMIT", 1 << 18)
     with machine.instrumented(boot_of(kernel)) as target, pytest.raises(GuestEnded) as caught:
         target.counted(endless_marker())
     check(caught.value, Outcome.HUNG, r"the guest wrote more than \d+ MiB", ())
