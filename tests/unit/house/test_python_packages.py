@@ -115,6 +115,7 @@ def test_what_comes_is_told_and_how_much_of_it_is_installed(packages: Path) -> N
         (15, ""),
         (20, ""),
         (21, "Successfully installed ktrial-0.1.0 numpy-2.4.6 scipy-1.17.1"),
+        (27, ""),
     ):
         now = 1000.0 + seconds
         if seconds == 15:
@@ -127,6 +128,7 @@ def test_what_comes_is_told_and_how_much_of_it_is_installed(packages: Path) -> N
         "setup:   0 of 3 packages are installed, 14 s so far",
         "setup:   1 of 3 packages are installed, 20 s so far",
         "setup: installed after 21 s",
+        "setup:   building ktrial, 27 s so far",
     ]
 
 
