@@ -19,7 +19,7 @@ from ktrial.store.schema import counters, digests, profiles, samples, series, st
 from ktrial.store.store import Store
 from ktrial.store.study_rows import STUDY_PARTS
 from ktrial.store.transactions import Conflict
-from ktrial.store.trial_rows import TrialRows, differing_parts, digest_row, noted_digests
+from ktrial.store.trial_rows import TrialRows, differing_parts, digest_row, note_trials, noted_digests
 
 AT_ONCE = 50
 """Trials in one transaction; with a profile of each of 25 workloads they take some 25 MB."""
@@ -159,8 +159,7 @@ def _insert_study(
     fault_point("store: copied study inserted")
     if keeps_number and is_postgresql(connection):
         connection.execute(text(_NEXT_NUMBER))
-    integrity.note_study_digest(connection, new_number, STUDY, study.noted[number, STUDY])
-    integrity.note_trial_set(connection, new_number, integrity.TrialSet())
+    integrity.note_new_study(connection, new_number, values["name"], study.noted[number, STUDY])
     return new_number
 
 
@@ -176,7 +175,7 @@ def _insert_parts(connection: Connection, study: StudyRows, number: int) -> tupl
                 damaged.append(name)
             elif content is None:
                 connection.execute(insert(part.table).values(**_without_id(row) | {"study_id": number}))
-                integrity.note_study_digest(connection, number, name, digest)
+                integrity.note_part(connection, number, name, digest)
             elif content != row["content"]:
                 differing.append(name)
     fault_point("store: copied parts of a study inserted")
@@ -308,9 +307,9 @@ def _insert_trials(
             table_rows = rows_to_insert(connection, table.name, table_rows, placed)
         _insert(connection, table, table_rows)
     fault_point("store: what belongs to copied trials inserted")
-    _insert(
-        connection, digests, [digest_row(number, rows) for number, rows in zip(numbers, moved, strict=True)]
-    )
+    digest_rows = [digest_row(number, rows) for number, rows in zip(numbers, moved, strict=True)]
+    _insert(connection, digests, digest_rows)
+    note_trials(connection, study_id, (rows.trial["key"] for rows in moved), digest_rows)
     added = integrity.trial_set_members(connection, trials.c.id.in_(numbers))
     integrity.note_trial_set(connection, study_id, before.changed(added=added))
 

@@ -82,6 +82,33 @@ class StoreDamaged(StoreError):
     hint = "keep a copy; `sqlite3 FILE .recover` may save what is in it; start a new one with --store FILE"
 
 
+class LogDamaged(StoreDamaged):
+    """The log of what was stored is not whole."""
+
+    hint = (
+        "ktrial store verify says what is whole; with --remove-damaged a new log begins, of the trials that "
+        "are whole; ktrial store copy brings them into another store"
+    )
+
+    def __init__(self, store: object, problem: str) -> None:
+        super().__init__(f"Store {store} is damaged: its log of what was stored is not whole: {problem}.")
+
+
+class OlderCopy(StoreDamaged):
+    """The store lacks entries of its log that it had."""
+
+    hint = (
+        "put the newest copy back; ktrial store verify says what is there, and with --remove-damaged takes "
+        "that for all from then on"
+    )
+
+    def __init__(self, store: object, newest: object, kept: int, place: object) -> None:
+        super().__init__(
+            f"Store {store} is an older copy of itself, or damaged: its log ends with entry {newest}, and "
+            f"{place} has kept entry {kept}, which is not in that log."
+        )
+
+
 class TrialsDamaged(StoreDamaged):
     """Trials differ from what was stored: no verdict comes from them."""
 

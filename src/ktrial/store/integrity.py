@@ -5,6 +5,7 @@ and of what was proved; and which trials it has. Those of each trial are in `tri
 """
 
 import hashlib
+import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
@@ -12,8 +13,18 @@ from typing import Any, NamedTuple, Self
 from sqlalchemy import ColumnElement, Connection, LargeBinary, cast, delete, insert, select, update
 
 from ktrial.fault_points import fault_point
-from ktrial.store.quick_reader import study_row_digest
-from ktrial.store.schema import answers, digests, kernel_differences, proofs, studies, study_digests, trials
+from ktrial.store import log
+from ktrial.store.quick_reader import TRIAL_COUNT_DIGITS, noted_trial_count, study_row_digest
+from ktrial.store.schema import (
+    SQLITE,
+    answers,
+    digests,
+    kernel_differences,
+    proofs,
+    studies,
+    study_digests,
+    trials,
+)
 from ktrial.store.sqlite import undecodable_text
 
 STUDY, ANSWER, PROOF = "study", "answer", "proof"
@@ -87,10 +98,22 @@ def remove_damaged_parts(connection: Connection, check: StudyCheck) -> None:
     """Take away what is damaged; with what a study asks for its trials go too: they answer nothing then."""
     tables = {ANSWER: answers, KERNEL_DIFFERENCE: kernel_differences, PROOF: proofs}
     if STUDY in check.damaged:
-        connection.execute(delete(studies).where(studies.c.id == check.id))
+        remove_study(connection, check.id)
         return
     for part in set(check.damaged):
+        rows = connection.execute(select(tables[part]).where(tables[part].c.study_id == check.id)).mappings()
+        for name in [part_of(part, row) for row in rows]:
+            log.note(connection, log.Entry(log.PART_REMOVED, check.id, name))
         connection.execute(delete(tables[part]).where(tables[part].c.study_id == check.id))
+
+
+def remove_study(connection: Connection, study_id: int) -> bool:
+    """Take a study away, with all that belongs to it; whether it was there. The log has that it was."""
+    removed = connection.execute(delete(studies).where(studies.c.id == study_id)).rowcount
+    fault_point("store: study removed")
+    if removed:
+        log.note(connection, log.Entry(log.STUDY_REMOVED, study_id, ""))
+    return bool(removed)
 
 
 def part_of(kind: str, row: Mapping[Any, Any]) -> str:
@@ -100,13 +123,43 @@ def part_of(kind: str, row: Mapping[Any, Any]) -> str:
     return f"{PROOF} {row['difference']}" if kind == PROOF else kind
 
 
+def kind_of(part: str) -> str:
+    """Of which kind a part is that is noted so."""
+    kinds = (ANSWER, KERNEL_DIFFERENCE, PROOF)
+    return next((kind for kind in kinds if part == kind or part.startswith(f"{kind} ")), part)
+
+
 def digest_of_content(content: bytes) -> str:
     """SHA-256 of what was compressed."""
     return hashlib.sha256(content).hexdigest()
 
 
-def note_study_digest(connection: Connection, study_id: int, part: str, digest: str) -> None:
-    """Note the digest of what was just written."""
+def note_new_study(connection: Connection, study_id: int, name: str, digest: str) -> None:
+    """Note that a study was just inserted, which has no trials yet."""
+    _note_digest(connection, study_id, STUDY, digest)
+    note_trial_set(connection, study_id, TrialSet())
+    log.note(connection, log.Entry(log.STUDY, study_id, name, digest))
+
+
+def note_study_put_right(connection: Connection, study_id: int, name: str, digest: str) -> None:
+    """Note that a study's row says again what it said."""
+    _note_digest(connection, study_id, STUDY, digest)
+    log.note(connection, log.Entry(log.STUDY_PUT_RIGHT, study_id, name, digest))
+
+
+def note_part(connection: Connection, study_id: int, part: str, digest: str) -> None:
+    """Note the digest of a part that was just written."""
+    _note_digest(connection, study_id, part, digest)
+    log.note(connection, log.Entry(log.PART, study_id, part, digest))
+
+
+def note_removal(connection: Connection, study_id: int, keys: Iterable[str]) -> None:
+    """Note that trials were taken away: the study's state changes, though others may come in their place."""
+    _note_digest(connection, study_id, REMOVAL, secrets.token_hex(32))
+    log.note(connection, *(log.Entry(log.TRIAL_REMOVED, study_id, key) for key in keys))
+
+
+def _note_digest(connection: Connection, study_id: int, part: str, digest: str) -> None:
     same = (study_digests.c.study_id == study_id, study_digests.c.what == part)
     connection.execute(delete(study_digests).where(*same))
     connection.execute(insert(study_digests).values(study_id=study_id, what=part, digest=digest))
@@ -141,7 +194,6 @@ def study_names(connection: Connection) -> tuple[StudyName, ...]:
 # AdHash of Bellare and Micciancio, EUROCRYPT 1997; here it guards against damage, not against forgery).
 
 _MODULUS = 1 << 224
-_COUNT_DIGITS = 8
 Member = tuple[str, str | None]
 """A trial's key and the digest of its content; None where that is lost."""
 
@@ -162,12 +214,12 @@ class TrialSet:
     @classmethod
     def of_text(cls, text: str) -> Self:
         """What `text` says. Raises ValueError."""
-        return cls(int(text[-_COUNT_DIGITS:], 16), int(text[:-_COUNT_DIGITS], 16))
+        return cls(noted_trial_count(text), int(text[:-TRIAL_COUNT_DIGITS], 16))
 
     @property
     def text(self) -> str:
         """64 hexadecimal digits, as a digest has them."""
-        return f"{self.total:056x}{self.count:0{_COUNT_DIGITS}x}"
+        return f"{self.total:056x}{self.count:0{TRIAL_COUNT_DIGITS}x}"
 
     def changed(self, *, added: Iterable[Member] = (), removed: Iterable[Member] = ()) -> "TrialSet":
         """With some, and without others."""
@@ -190,9 +242,10 @@ def stored_trial_set(connection: Connection, study_id: int) -> TrialSet:
 
 def trial_set_before_change(connection: Connection, study_id: int) -> TrialSet:
     """What is noted. The study is locked: on a server other processes may add trials to it."""
-    # FOR NO KEY UPDATE: rows that refer to the study may still be inserted.
-    lock = select(studies.c.id).where(studies.c.id == study_id).with_for_update(key_share=True)
-    connection.execute(lock)
+    if connection.dialect.name != SQLITE:  # where whoever writes has all of it to itself
+        # FOR NO KEY UPDATE: rows that refer to the study may still be inserted.
+        lock = select(studies.c.id).where(studies.c.id == study_id).with_for_update(key_share=True)
+        connection.execute(lock)
     try:
         return TrialSet.of_text(_noted_trial_set(connection, study_id))
     except ValueError:

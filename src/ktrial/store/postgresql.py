@@ -19,6 +19,9 @@ from ktrial.store.schema import POSTGRESQL, metadata, schema_table
 CONNECT_SECONDS = 10
 _LOCK = 0x6B747269616C
 """The number of the lock under which tables are made and changed: `ktrial`."""
+_LOG_LOCK = _LOCK + 1
+"""The same for entries of the log."""
+_WAIT_FOR_LOCK = text("SELECT pg_advisory_xact_lock(:lock)")
 _FORBIDDEN = {"42501", "25006"}
 _FULL = "53100"
 _DAMAGED = {"XX001", "XX002"}
@@ -88,7 +91,12 @@ def look(connection: Connection, name: str) -> int | None:
 
 def lock_schema(connection: Connection) -> None:
     """Wait until no other process makes or changes the tables, until the transaction ends."""
-    connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+    connection.execute(_WAIT_FOR_LOCK, {"lock": _LOCK})
+
+
+def lock_log(connection: Connection) -> None:
+    """Wait until no other process adds to the log, until the transaction ends. Nobody needs rights for it."""
+    connection.execute(_WAIT_FOR_LOCK, {"lock": _LOG_LOCK})
 
 
 def identity(connection: Connection) -> str:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ktrial.store import sqlite
 from ktrial.store.errors import StoreError
+from ktrial.store.head_file import check_log, head_file_of
 from ktrial.store.location import path_of, postgresql_uri, shown_uri
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from ktrial.model.design import FactorLevels, Levels
     from ktrial.store.study_rows import StoredStudy
 
+TRIAL_COUNT_DIGITS = 8
 SCHEMA_VERSION = 1
 """Raise it with every change to a table, and with every field added to a model that is stored as JSON (Study,
 PlannedTrial, Provenance, DataWarning, Tuned): an older ktrial must refuse what it cannot read. Whoever raises
@@ -33,7 +35,8 @@ it lets `ktrial.store.store` bring older stores up to it."""
 _STUDIES = """
 SELECT studies.id, studies.name, studies.digest, studies.spec, studies.created,
     coalesce(counted.finished, 0), coalesce(counted.failed, 0),
-    (SELECT digest FROM study_digests WHERE study_id = studies.id AND what = 'study')
+    (SELECT digest FROM study_digests WHERE study_id = studies.id AND what = 'study'),
+    (SELECT digest FROM study_digests WHERE study_id = studies.id AND what = 'trials')
 FROM studies LEFT JOIN (
     SELECT study_id, sum(many) AS finished,
         sum(CASE WHEN outcome = 'completed' THEN 0 ELSE many END) AS failed
@@ -43,6 +46,7 @@ FROM studies LEFT JOIN (
 ORDER BY studies.id
 """
 """Trials are counted by an index, before a study's own row comes to it."""
+_LOGGED = "SELECT studies FROM log_entries ORDER BY number DESC LIMIT 1"
 _CONNECT_SECONDS = 10
 
 
@@ -63,15 +67,17 @@ class StudyRow:
 
     @classmethod
     def of_sql(cls, row: tuple[Any, ...]) -> Self:
-        """From what a database has: JSON as text, moments in UTC (SQLite: text); last the noted digest.
+        """From what a database has: JSON as text, moments in UTC (SQLite: text); last what was noted.
 
-        Raises ValueError, also where the row is not what was noted; TypeError.
+        Raises ValueError, also where the row is not what was noted, or trials are missing; TypeError.
         """
-        number, name, digest, spec, created, finished, failed, noted = row
+        number, name, digest, spec, created, finished, failed, noted, noted_trials = row
         made = cls(number, name, digest, json.loads(spec), moment(created), int(finished), int(failed))
         as_row = {"name": name, "digest": digest, "spec": made.spec, "created": made.created}
         if noted != study_row_digest(as_row):
             raise ValueError("the study is not what was stored")
+        if noted_trial_count(noted_trials) != made.finished:
+            raise ValueError("its trials are not those that were stored")
         return made
 
     @property
@@ -136,6 +142,11 @@ def study_row_digest(row: Mapping[Any, Any]) -> str:
     return hashlib.sha256(json.dumps(values, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
+def noted_trial_count(noted: str) -> int:
+    """How many trials a study has, as was noted (`integrity.TrialSet`). Raises ValueError, TypeError."""
+    return int(noted[-TRIAL_COUNT_DIGITS:], 16)
+
+
 def moment(stored: str | datetime) -> datetime:
     """A moment as a database has it: in UTC, without saying so. Raises ValueError, TypeError."""
     made = stored if isinstance(stored, datetime) else datetime.fromisoformat(stored)
@@ -163,8 +174,11 @@ class QuickReader:
         self._connection = connection
 
     def studies(self) -> tuple[StudyRow, ...]:
-        """Every study, the newest last: as `Store.studies`."""
-        return tuple(StudyRow.of_sql(row) for row in self._connection.execute(_STUDIES))
+        """Every study, the newest last: as `Store.studies`. Raises NoQuickReading."""
+        rows = tuple(StudyRow.of_sql(row) for row in self._connection.execute(_STUDIES))
+        if self._connection.execute(_LOGGED).fetchone() != (len(rows),):
+            raise NoQuickReading
+        return rows
 
 
 @contextmanager
@@ -188,10 +202,14 @@ def quick_reader(location: str | Path) -> Iterator[QuickReader]:
 def _in_file(file: Path) -> Iterator[QuickReader]:
     if sqlite.look(file) != SCHEMA_VERSION:
         raise NoQuickReading
-    before = _state(file)
+    head_file = head_file_of(file, str(file))
+    kept, before = head_file.read(), _state(file)
     connection = sqlite.connect_read_only(file)
     try:
         connection.execute("BEGIN")  # so that all that is read was true at one moment
+        check_log(lambda query: connection.execute(query).fetchone(), kept, str(file), head_file.path)
+        if sqlite.was_left_open(file, head_file):
+            sqlite.check_quickly(connection, str(file))
         yield QuickReader(connection, str(file))
     finally:
         connection.close()
@@ -205,13 +223,17 @@ def _on_postgresql(uri: str) -> Iterator[QuickReader]:
         import psycopg
     except ImportError as error:
         raise NoQuickReading from error
+    head_file = head_file_of(None, shown_uri(uri))
+    kept = head_file.read()
     try:
         with psycopg.connect(uri, connect_timeout=_CONNECT_SECONDS) as connection:
             connection.read_only = True
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             if connection.execute("SELECT version FROM ktrial_schema").fetchone() != (SCHEMA_VERSION,):
                 raise NoQuickReading
-            yield QuickReader(connection, shown_uri(uri))
+            name = shown_uri(uri)
+            check_log(lambda query: connection.execute(query.encode()).fetchone(), kept, name, head_file.path)
+            yield QuickReader(connection, name)
     except psycopg.Error as error:
         raise NoQuickReading from error
 

@@ -28,7 +28,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeEngine
 
-POSTGRESQL = "postgresql"
+POSTGRESQL, SQLITE = "postgresql", "sqlite"
 
 # What columns hold is the same in every database: text with any character, numbers that are none, JSON.
 # SQLite keeps what it is given. PostgreSQL takes no NUL in text, holds numbers to 32 bits and names to their
@@ -303,6 +303,22 @@ study_digests = Table(
 )
 """SHA-256 of a study's own row, of its answer and of each difference between its kernels (`integrity`),
 and which trials it has (`integrity`)."""
+
+log_entries = Table(
+    "log_entries",
+    metadata,
+    Column("number", whole_number, primary_key=True, autoincrement=False),
+    Column("kind", String(32), nullable=False),
+    Column("study_id", whole_number, nullable=False),
+    Column("subject", AnyText, nullable=False),
+    Column("digest", String(64), nullable=False),
+    Column("studies", whole_number, nullable=False),
+    Column("head", String(64), nullable=False),
+    Index("log_of_study", "study_id"),
+)
+"""What was stored and taken away, in order, each entry chained to the one before (`log`). `study_id` names a
+study that may be there no more; `studies`: how many there are from then on. Never copied: another store has a
+log of its own."""
 
 activities = Table(
     "activities",

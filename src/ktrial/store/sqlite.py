@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from ktrial.store.errors import NotAStore, StoreDamaged, StoreError, StoreForbidden, StoreFull
+from ktrial.store.head_file import HeadFile
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -23,6 +24,9 @@ BUSY_SECONDS = 10
 
 NO_UTF8 = "Could not decode to UTF-8"
 """How Python's sqlite3 begins what it says of a text that is none any more."""
+
+
+_NO_TABLE = "no such table"
 
 
 _MAGIC = b"SQLite format 3\0"
@@ -133,9 +137,25 @@ def _stored_version(file: Path) -> int | None:
         raise failure(error, str(file), file) from error
     finally:
         connection.close()
-    if not row:
+    if not row or not isinstance(row[0], int):
         raise StoreDamaged(f"Store {file} is damaged: it says no schema version.")
-    return int(row[0])
+    return row[0]
+
+
+def was_left_open(file: Path, head_file: HeadFile) -> bool:
+    """Whether the last process that wrote to the store ended without closing it: killed, or without power."""
+    write_ahead_log = Path(f"{file}-wal")
+    try:
+        return write_ahead_log.stat().st_size > 0 and not head_file.is_held()
+    except OSError:
+        return False
+
+
+def check_quickly(connection: sqlite3.Connection, store: str) -> None:
+    """Raise StoreDamaged where SQLite's own check of the file, without that of its indexes, is not passed."""
+    (problem,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if problem != "ok":
+        raise StoreDamaged(f"Store {store} is damaged: {problem}.")
 
 
 def failure(error: sqlite3.Error, store: str, file: Path) -> StoreError:
@@ -156,6 +176,11 @@ def failure(error: sqlite3.Error, store: str, file: Path) -> StoreError:
         return StoreForbidden(store, "written", error)
     if code == sqlite3.SQLITE_NOTADB:
         return NotAStore(store, "it is not an SQLite database")
+    if code == sqlite3.SQLITE_ERROR and _NO_TABLE in str(error):
+        return StoreDamaged(
+            f"Store {store} is damaged, or a ktrial from before the first release made it, whose stores no "
+            f"other reads: {error}."
+        )
     if code == sqlite3.SQLITE_CORRUPT or NO_UTF8 in str(error):
         return StoreDamaged(f"Store {store} is damaged: {error}.")
     return StoreError(f"Store {store}: SQLite says: {error}")

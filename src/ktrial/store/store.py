@@ -8,13 +8,13 @@ import contextlib
 import difflib
 import sqlite3
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from sqlalchemy import URL, ColumnElement, Connection, Engine, create_engine, delete, insert, inspect, select
+from sqlalchemy import URL, ColumnElement, Connection, Engine, create_engine, insert, inspect, select
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from ktrial.fault_points import fault_point
@@ -27,7 +27,8 @@ from ktrial.model.profile import Profile
 from ktrial.model.study import Study
 from ktrial.model.trial import Outcome, SampleSeries, Trial
 from ktrial.model.tuning import Tuned
-from ktrial.store import integrity, leases, postgresql, sqlite, study_rows, trial_rows
+from ktrial.store import completeness, integrity, leases, log, postgresql, sqlite, study_rows, trial_rows
+from ktrial.store.completeness import KeptHead, StoreCheck, StudyGaps
 from ktrial.store.errors import (
     NoStoreThere,
     NotAStore,
@@ -37,6 +38,7 @@ from ktrial.store.errors import (
     StudyNotStored,
     TrialsDamaged,
 )
+from ktrial.store.head_file import Head, HeadFile, check_log, head_file_of
 from ktrial.store.integrity import StudyCheck, StudyName
 from ktrial.store.leases import StoredLease, Taking
 from ktrial.store.location import default_location, file_of, shown, url_of
@@ -52,7 +54,7 @@ from ktrial.store.study_rows import (
     StudySummaries,
     Summary,
 )
-from ktrial.store.transactions import Conflict, Transactions, store_error
+from ktrial.store.transactions import Conflict, Transactions, print_message, store_error
 from ktrial.store.trial_rows import TrialCheck
 
 NOTHING_REPLACED: frozenset[Outcome] = frozenset()
@@ -69,10 +71,10 @@ class Store:
     profiles and series where these lie in files (`part_files`).
     """
 
-    def __init__(self, engine: Engine, name: str, file: Path | None) -> None:
+    def __init__(self, engine: Engine, name: str, file: Path | None, head_file: HeadFile) -> None:
         self.name = name
         """The path, or the URL without its password: for messages."""
-        self.transactions = Transactions(engine, name, file)
+        self.transactions = Transactions(engine, name, file, head_file)
         self.files = PartFiles(self.transactions)
 
     def study(self, study: Study) -> int:
@@ -147,12 +149,17 @@ class Store:
 
     def newest(self, *, digest: str | None = None) -> StoredStudy | None:
         """The study stored last; or the one with this digest (model.base.digest). None: there is none."""
-        return self._newest(*(() if digest is None else (studies.c.digest == digest,)))
+        stored = self._newest(*(() if digest is None else (studies.c.digest == digest,)))
+        if stored is not None and digest is not None and stored.digest != digest:
+            raise self._index_damaged("digests")
+        return stored
 
     def find(self, study: int | str) -> StoredStudy:
         """The study with this id, or the newest with this name. Raises StudyNotStored."""
         text = str(study)
         stored = self._newest(studies.c.name == study) if isinstance(study, str) else None
+        if stored is not None and stored.study.name != study:
+            raise self._index_damaged("names")
         if stored is None and text.isascii() and text.isdigit() and int(text) <= _LARGEST_ID:
             stored = self._newest(studies.c.id == int(text))
         if stored is not None:
@@ -160,18 +167,16 @@ class Store:
         near = difflib.get_close_matches(text, self.names(), n=1)
         raise StudyNotStored(self.name, study, f": did you mean {near[0]}?" if near else "")
 
+    def _index_damaged(self, column: str) -> StoreDamaged:
+        return StoreDamaged(f"Store {self.name} is damaged: its index of studies' {column} is not whole.")
+
     def _newest(self, *which: ColumnElement[bool]) -> StoredStudy | None:
         return self.transactions.read(lambda connection: study_rows.newest_study(connection, *which))
 
     def delete(self, study_id: int) -> None:
         """Remove the study and its trials. Raises StudyNotStored."""
 
-        def remove(connection: Connection) -> int:
-            removed = connection.execute(delete(studies).where(studies.c.id == study_id)).rowcount
-            fault_point("store: study removed")
-            return removed
-
-        if not self.transactions.write(remove):
+        if not self.transactions.write(lambda connection: integrity.remove_study(connection, study_id)):
             raise StudyNotStored(self.name, study_id)
 
     def trials(
@@ -241,6 +246,25 @@ class Store:
         return self.transactions.read(
             lambda connection: trial_rows.check_trials(connection, study_id, self.files.fill)
         )
+
+    def check_whole(self, kept_elsewhere: Sequence[KeptHead] = ()) -> StoreCheck:
+        """Look at the store as a whole: the database, the log, and what is missing."""
+        return completeness.check_store(self.transactions, kept_elsewhere)
+
+    def gaps(self, study_id: int) -> StudyGaps:
+        """Where the study is not what its log says."""
+        return self.transactions.read(lambda connection: completeness.study_gaps(connection, study_id))
+
+    def accept(self, check: StoreCheck, gaps: Mapping[int, StudyGaps]) -> None:
+        """Take what there is for all that there should be."""
+        self.transactions.write(lambda connection: completeness.accept(connection, check, gaps))
+        head = self.transactions.read(log.newest_head) if check.of_log or check.of_head else None
+        if head:
+            self.transactions.head_file.replace(head)
+
+    def missing_studies(self) -> tuple[StudyName, ...]:
+        """Studies that the log has, and the store has not."""
+        return tuple(self.transactions.read(study_rows.missing_studies))
 
     def missing_trials(self, study_id: int) -> str:
         """That the study does not have the trials that it had: `2 trials are missing`; empty where it has."""
@@ -374,6 +398,7 @@ class Store:
     def close(self) -> None:
         """Close all connections."""
         self.transactions.engine.dispose()
+        self.transactions.head_file.close()
 
     def __enter__(self) -> Self:
         return self
@@ -390,27 +415,34 @@ def open_store(
     read_only: bool = False,
     existing: bool = False,
     followed: bool = False,
+    unchecked: bool = False,
 ) -> Store:
     """The store at a path or a database's URL; None: `KTRIAL_STORE`, else the user's own.
 
     A file that is not there is made, with its directory, unless it has to be `existing`; with `read_only`
     that is an error, and nothing is ever written, so that a store on a read-only file system can be shown;
-    `followed` as well where it stays open while others write to it. Raises StoreError: NotAStore,
-    NoStoreThere, StoreForbidden, NoSuchBackend, where its schema is a later one (it is left as it is),
-    locked, full.
+    `followed` as well where it stays open while others write to it. `unchecked`: even if it is no more what
+    it was, to see what of it is whole. Raises StoreError: NotAStore, LogDamaged, OlderCopy, NoStoreThere,
+    StoreForbidden, NoSuchBackend, where its schema is a later one (it is left as it is), locked, full.
     """
     url = url_of(location if location is not None else default_location())
     file = file_of(url)
     if file is None:
-        return _open_on_server(url, read_only=read_only, existing=existing)
+        return _open_on_server(url, read_only=read_only, existing=existing, unchecked=unchecked)
     if existing and not file.exists():
         raise NoStoreThere(file, _similar_beside(file))
+    head_file = head_file_of(file, str(file))
+    kept = head_file.read()
     version = sqlite.look(file)
     _check_version(version, str(file))
+    if version is None:
+        _check_is_new(file, kept, head_file)
+    elif not unchecked:
+        _check_file(file, kept, head_file)
     if read_only:
         if version is None:
             raise NotAStore(file, "there is nothing in it", hint="run a study first")
-        return Store(_sqlite_engine(file, read_only=True, followed=followed), str(file), file)
+        return Store(_sqlite_engine(file, read_only=True, followed=followed), str(file), file, head_file)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -421,12 +453,56 @@ def open_store(
         sqlite.enter_wal(engine)
         fault_point("store: write-ahead log in use")
         if version is None:
-            _make_tables(engine)
+            if kept:
+                head_file.forget()
+            fault_point("store: older head forgotten")
+            kept = _make_tables(engine)
             fault_point("store: schema up to date")
+        _hold(engine, head_file, file, kept, unchecked=unchecked)
     except (SQLAlchemyError, sqlite3.Error) as error:
         engine.dispose()
         raise store_error(error, str(file), file) from error
-    return Store(engine, str(file), file)
+    return Store(engine, str(file), file, head_file)
+
+
+def _check_is_new(file: Path, kept: Head | None, head_file: HeadFile) -> None:
+    """A store is about to be made. Raises StoreDamaged where one was there, and its file lost all of it."""
+    if kept is None or kept.number == 1:
+        return
+    if not file.exists():
+        print_message(
+            f"store {file} is not there any more; {head_file.path} says that its log had {kept.number} "
+            "entries. A new one is made"
+        )
+        return
+    raise StoreDamaged(
+        f"Store {file} is damaged: nothing is in its file, and {head_file.path} says that its log had "
+        f"{kept.number} entries.",
+        hint="put a copy back if there is one; after rm " + str(head_file.path) + " a new store is made",
+    )
+
+
+def _check_file(file: Path, kept: Head | None, head_file: HeadFile) -> None:
+    """Raises StoreError where the store is not the one whose head was kept, or its file is damaged."""
+    try:
+        with contextlib.closing(sqlite.connect_read_only(file)) as connection:
+            check_log(lambda query: connection.execute(query).fetchone(), kept, str(file), head_file.path)
+            if sqlite.was_left_open(file, head_file):
+                sqlite.check_quickly(connection, str(file))
+    except sqlite3.Error as error:
+        raise sqlite.failure(error, str(file), file) from error
+
+
+def _hold(
+    engine: Engine, head_file: HeadFile, file: Path | None, kept: Head | None, *, unchecked: bool
+) -> None:
+    """Keep the head from now on, also of a store that came without."""
+    head_file.hold(file)
+    if kept is None and not unchecked:
+        with engine.begin() as connection:
+            kept = log.newest_head(connection)
+    if kept is not None:
+        head_file.keep(kept)
 
 
 def _similar_beside(file: Path) -> str:
@@ -449,10 +525,12 @@ def _sqlite_engine(file: Path, *, read_only: bool, followed: bool = False) -> En
     return engine
 
 
-def _open_on_server(url: URL, *, read_only: bool, existing: bool) -> Store:
+def _open_on_server(url: URL, *, read_only: bool, existing: bool, unchecked: bool) -> Store:
     name = shown(url)
     engine = postgresql.engine_for(url, read_only=read_only)
+    head_file = head_file_of(None, name)
     try:
+        kept = head_file.read()
         version = _version_on_server(engine, name)
         _check_version(version, name)
         if version is None and read_only:
@@ -460,14 +538,26 @@ def _open_on_server(url: URL, *, read_only: bool, existing: bool) -> Store:
         if version is None and existing:
             raise NoStoreThere(name, ": its database is empty")
         if version is None:
-            _make_tables(engine)
+            if kept:
+                head_file.forget()
+            kept = _make_tables(engine)
+        elif not unchecked:
+            with engine.begin() as connection:
+                check_log(lambda query: _first_row(connection, query), kept, name, head_file.path)
+        if not read_only:
+            _hold(engine, head_file, None, kept, unchecked=unchecked)
     except SQLAlchemyError as error:
         engine.dispose()
         raise store_error(error, name, None) from error
     except StoreError:
         engine.dispose()
         raise
-    return Store(engine, name, None)
+    return Store(engine, name, None, head_file)
+
+
+def _first_row(connection: Connection, query: str) -> tuple[object, ...] | None:
+    row = connection.exec_driver_sql(query).first()
+    return tuple(row) if row else None
 
 
 def _version_on_server(engine: Engine, name: str) -> int | None:
@@ -498,13 +588,16 @@ def _check_version(version: int | None, name: str) -> None:
         raise StoreDamaged(f"Store {name} is damaged: its schema version is {version}.")
 
 
-def _make_tables(engine: Engine) -> None:
-    """Make the tables that are not there, once: another process may be at it too."""
+def _make_tables(engine: Engine) -> Head | None:
+    """Make the tables that are not there, once: another process may be at it too. The head of the log."""
+    head = None
     with engine.execution_options(ktrial_writes=True).begin() as connection:
         if postgresql.is_postgresql(connection):
             postgresql.lock_schema(connection)
         metadata.create_all(connection)
         fault_point("store: tables made")
         if connection.scalar(select(schema_table.c.version)) is None:
+            head = log.begin(connection)
             connection.execute(insert(schema_table).values(version=SCHEMA_VERSION))
         fault_point("store: schema version written")
+    return head

@@ -27,7 +27,7 @@ from sqlalchemy import (
 from ktrial.fault_points import fault_point
 from ktrial.model.study import Study
 from ktrial.model.trial import Outcome
-from ktrial.store import integrity
+from ktrial.store import integrity, log
 from ktrial.store.integrity import (
     ANSWER,
     KERNEL_DIFFERENCE,
@@ -38,8 +38,9 @@ from ktrial.store.integrity import (
     StudyDigests,
     StudyName,
 )
-from ktrial.store.quick_reader import study_row_digest
+from ktrial.store.quick_reader import noted_trial_count, study_row_digest
 from ktrial.store.schema import (
+    SQLITE,
     Compressible,
     answers,
     decompressed,
@@ -87,14 +88,19 @@ _ALL_STUDIES = select(
     func.coalesce(_COUNTED.c.failed, 0).label("failed"),
 ).outerjoin(_COUNTED, _COUNTED.c.study_id == studies.c.id)
 """The same of all at once: PostgreSQL would sort a million trials with their studies' texts beside them."""
+_NUMBER_OF_STUDIES = select(func.count()).select_from(studies).with_hint(studies, "NOT INDEXED", SQLITE)
+"""In the table itself: an index may still have a study that is lost."""
 _FEW = 50
 """Studies that are read each by itself: a query each."""
 
 
 def every_study(connection: Connection) -> tuple[StoredStudy, ...]:
-    """Every study, the newest last. Raises NotAsStored, and what reading a damaged row raises."""
+    """Every study, the newest last. Raises NotAsStored, StudiesNotThere, LogNotWhole, and what reading a
+    damaged row raises.
+    """
     noted = integrity.noted_study_digests(connection)
-    rows = connection.execute(_ALL_STUDIES.order_by(studies.c.id)).mappings()
+    rows = connection.execute(_ALL_STUDIES.order_by(studies.c.id)).mappings().all()
+    log.check_study_count(connection, len(rows))
     return tuple(_stored_study(row, noted) for row in rows)
 
 
@@ -109,13 +115,20 @@ def some_studies(connection: Connection, numbers: Collection[int]) -> tuple[Stor
 def readable_studies(
     connection: Connection, numbers: Collection[int] | None = None
 ) -> tuple[tuple[StoredStudy, ...], tuple[StudyName, ...]]:
-    """The studies that are as they were stored, and those that are not; the newest last."""
+    """The studies that are as they were stored, and those that are not, or not there; the newest last.
+
+    Of the first all trials are there that were, as far as their number says it. Raises LogNotWhole.
+    """
     if numbers is None or len(numbers) > _FEW:
         try:
             with undecodable_text():
                 sound = every_study(connection)
-            return tuple(stored for stored in sound if numbers is None or stored.id in numbers), ()
-        except (NotAsStored, *UNREADABLE):
+            if numbers is not None:
+                return tuple(stored for stored in sound if stored.id in numbers), ()
+            noted = integrity.noted_study_digests(connection)
+            if all(_has_its_trials(stored, noted) for stored in sound):
+                return sound, ()
+        except (NotAsStored, log.StudiesNotThere, *UNREADABLE):
             pass  # one of them is damaged: which one is found below
     readable, damaged = [], []
     noted = integrity.noted_study_digests(connection)
@@ -125,15 +138,41 @@ def readable_studies(
         try:
             with undecodable_text():
                 row = connection.execute(_STUDIES.where(studies.c.id == name.id)).mappings().one()
-            readable.append(_stored_study(row, noted))
+            stored = _stored_study(row, noted)
         except (NotAsStored, *UNREADABLE):
             damaged.append(name)
-    return tuple(readable), tuple(damaged)
+            continue
+        if numbers is not None or _has_its_trials(stored, noted):
+            readable.append(stored)
+        else:
+            damaged.append(name)
+    missing = missing_studies(connection) if numbers is None else []
+    return tuple(readable), tuple(sorted([*damaged, *missing]))
+
+
+def _has_its_trials(stored: StoredStudy, noted: StudyDigests) -> bool:
+    """Whether as many are there as were noted: they are counted in an index, which may be damaged too."""
+    try:
+        return noted_trial_count(noted[stored.id, integrity.TRIALS]) == stored.finished
+    except (KeyError, ValueError):
+        return False
+
+
+def missing_studies(connection: Connection) -> list[StudyName]:
+    """Those that should be there, as the log says."""
+    there = {name.id for name in integrity.study_names(connection)}
+    logged = log.follow(connection).studies
+    return [StudyName(number, name) for number, name in logged.items() if number not in there]
 
 
 def newest_study(connection: Connection, *which: ColumnElement[bool]) -> StoredStudy | None:
-    """The study stored last of those; None where there is none."""
+    """The study stored last of those; None where there is none.
+
+    Raises StudiesNotThere where it may be one that is missing.
+    """
     number = connection.scalar(select(func.max(studies.c.id)).where(*which))
+    if number is None or not which:
+        log.check_study_count(connection, connection.scalar(_NUMBER_OF_STUDIES) or 0)
     if number is None:
         return None
     row = study_row(connection, number, _STUDIES.where(studies.c.id == number))
@@ -183,14 +222,13 @@ def store_study(connection: Connection, values: Mapping[str, Any]) -> int:
         assert inserted is not None, "every table has one integer as its key"
         number = int(inserted[0])
         fault_point("store: study inserted")
-        integrity.note_study_digest(connection, number, STUDY, study_row_digest(values))
-        integrity.note_trial_set(connection, number, integrity.TrialSet())
+        integrity.note_new_study(connection, number, values["name"], study_row_digest(values))
         return number
     try:
         study_row(connection, number)
     except (NotAsStored, *UNREADABLE):
         connection.execute(update(studies).where(studies.c.id == number).values(**values))
-        integrity.note_study_digest(connection, number, STUDY, study_row_digest(values))
+        integrity.note_study_put_right(connection, int(number), values["name"], study_row_digest(values))
     return int(number)
 
 
@@ -220,7 +258,7 @@ def store_part(connection: Connection, part: StudyPart, row: Mapping[str, Any]) 
     fault_point("store: older part of a study removed")
     connection.execute(insert(part.table).values(**row))
     digest = integrity.digest_of_content(row["content"])
-    integrity.note_study_digest(connection, row["study_id"], integrity.part_of(part.kind, row), digest)
+    integrity.note_part(connection, row["study_id"], integrity.part_of(part.kind, row), digest)
 
 
 def read_parts(

@@ -16,8 +16,9 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
 from ktrial import interruption
 from ktrial.fault_points import fault_point
-from ktrial.store import postgresql, sqlite
-from ktrial.store.errors import ServerAway, StoreDamaged, StoreError, StoreGone, StudyDamaged
+from ktrial.store import log, postgresql, sqlite
+from ktrial.store.errors import LogDamaged, ServerAway, StoreDamaged, StoreError, StoreGone, StudyDamaged
+from ktrial.store.head_file import HeadFile
 from ktrial.store.integrity import NotAsStored, TrialsNotThere
 from ktrial.store.location import masked
 
@@ -39,8 +40,8 @@ def print_message(text: str) -> None:
 class Transactions:
     """Reads and writes of one database, each in a transaction of its own, from any number of threads."""
 
-    def __init__(self, engine: Engine, name: str, file: Path | None) -> None:
-        self.name, self.engine, self.file = name, engine, file
+    def __init__(self, engine: Engine, name: str, file: Path | None, head_file: HeadFile) -> None:
+        self.name, self.engine, self.file, self.head_file = name, engine, file, head_file
         self.say: Callable[[str], None] = print_message
         """Gets a line when the server is away, and when it is there again."""
         self._file_number = _file_number(file)
@@ -52,9 +53,14 @@ class Transactions:
         def written() -> Result:
             with self._as_store_errors(), self._begin_writing() as connection:
                 fault_point("store: transaction begun")
+                log.forget_noted(connection)
                 result = work(connection)
+                head = log.append_noted(connection)
                 fault_point("store: transaction about to be committed")
             fault_point("store: transaction committed")
+            if head:
+                self.head_file.keep(head)
+                fault_point("store: head kept")
             self._check_file()
             return result
 
@@ -142,6 +148,14 @@ class Transactions:
                 f"{error.study_id} --remove-damaged takes those that are there for all, and the command "
                 "that ran the "
                 "study runs the others again",
+            ) from None
+        except log.LogNotWhole as error:
+            raise LogDamaged(self.name, str(error)) from None
+        except log.StudiesNotThere as error:
+            raise StoreDamaged(
+                f"Store {self.name} is damaged: the number of its studies is {error.there}, and should be "
+                f"{error.logged}, as its log says.",
+                hint="ktrial store verify names what is missing, and how to go on",
             ) from None
         except IntegrityError as error:
             raise Conflict(f"Store {self.name}: {error.orig}") from error

@@ -6,7 +6,6 @@ its own: so that whatever is read is compared, and nothing else has to be read f
 
 import hashlib
 import json
-import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from operator import itemgetter
@@ -33,7 +32,7 @@ from ktrial.model.profile import Profile
 from ktrial.model.trial import CounterDelta, Outcome, Provenance, SampleSeries, Trial
 from ktrial.model.warnings import DataWarning
 from ktrial.model.workload import Direction, Mode, Sample
-from ktrial.store import integrity
+from ktrial.store import integrity, log
 from ktrial.store.integrity import UNREADABLE
 from ktrial.store.part_files import LOST, Fill, FilledRow, Placed, rows_to_insert
 from ktrial.store.schema import (
@@ -156,17 +155,16 @@ def add_trials(
     stored_keys = set(connection.scalars(select(trials.c.key).where(*same)))
     new = {key: trial for key, trial in zip(keys, ended, strict=True) if key not in stored_keys}
     if new:
-        _insert_trials(connection, study_id, tuple(new.values()), placed)
-        added = integrity.trial_set_members(
-            connection, trials.c.study_id == study_id, trials.c.key.in_(list(new))
-        )
+        if removed:
+            log.note(connection, *(log.Entry(log.TRIAL_REMOVED, study_id, key) for key, _ in removed))
+        added = _insert_trials(connection, study_id, tuple(new.values()), placed)
         integrity.note_trial_set(connection, study_id, before.changed(added=added, removed=removed))
     return tuple(new.get(key) is trial for key, trial in zip(keys, ended, strict=True))
 
 
 def _insert_trials(
     connection: Connection, study_id: int, ended: Sequence[EndedTrial], placed: Placed
-) -> None:
+) -> list[integrity.Member]:
     rows = [_trial_row(study_id, trial) for trial, _, _ in ended]
     inserting = insert(trials).returning(trials.c.id, sort_by_parameter_order=True)
     numbers = connection.scalars(inserting, rows).all()
@@ -196,6 +194,16 @@ def _insert_trials(
     digest_rows = [digest_row(number, trial) for number, trial in zip(numbers, parts, strict=True)]
     connection.execute(insert(digests), digest_rows)
     fault_point("store: digests inserted")
+    note_trials(connection, study_id, (trial.key for trial in ended), digest_rows)
+    return [(trial.key, row["content"]) for trial, row in zip(ended, digest_rows, strict=True)]
+
+
+def note_trials(
+    connection: Connection, study_id: int, keys: Iterable[str], digest_rows: Iterable[Mapping[str, Any]]
+) -> None:
+    """Have trials that were just inserted in the log."""
+    for key, row in zip(keys, digest_rows, strict=True):
+        log.note(connection, log.Entry(log.TRIAL, study_id, key, log.fingerprint(row)))
 
 
 def _trial_row(study_id: int, trial: Trial) -> dict[str, Any]:
@@ -219,7 +227,7 @@ def remove_trials(connection: Connection, *which: ColumnElement[bool]) -> None:
         before = integrity.trial_set_before_change(connection, study_id)
         removed = integrity.trial_set_members(connection, trials.c.study_id == study_id, *which)
         integrity.note_trial_set(connection, study_id, before.changed(removed=removed))
-        integrity.note_study_digest(connection, study_id, integrity.REMOVAL, secrets.token_hex(32))
+        integrity.note_removal(connection, study_id, (key for key, _ in removed))
     connection.execute(delete(trials).where(*which))
 
 
@@ -231,7 +239,7 @@ def accept_missing_trials(connection: Connection, study_id: int) -> None:
     for table in (samples, counters, profiles, series, part_files, digests):
         connection.execute(delete(table).where(table.c.trial_id.not_in(select(trials.c.id))))
     integrity.note_trial_set(connection, study_id, integrity.stored_trial_set(connection, study_id))
-    integrity.note_study_digest(connection, study_id, integrity.REMOVAL, secrets.token_hex(32))
+    integrity.note_removal(connection, study_id, ())
 
 
 # Reading. A store of a million trials says the same few things a million times: which kernel, which QEMU,

@@ -92,7 +92,7 @@ def test_one_changed_bit_is_seen_told_and_can_be_taken_away(what: str, path: Bac
     said = ran("verify", "--store", path.location, "--json")
     assert said.exit_code == 1
     assert "--remove-damaged" in said.stderr
-    (told,) = json.loads(said.stdout)
+    (told,) = json.loads(said.stdout)["studies"]
     assert told["trials"] == 2
     assert [one["trial"] for one in told["damaged"]] == [planned(number=0).key]
     assert ran("verify", "--store", path.location, "--remove-damaged").exit_code == 0
@@ -137,7 +137,7 @@ def test_a_trial_that_was_taken_out_is_missed_and_can_be_run_again(path: Backend
     said = ran("verify", "--store", path.location)
     assert (said.exit_code, "damaged: quick: 1 trial is missing" in said.stdout) == (1, True)
     assert "put a copy of it back" in said.stderr
-    (told,) = json.loads(ran("verify", "--store", path.location, "--json").stdout)
+    (told,) = json.loads(ran("verify", "--store", path.location, "--json").stdout)["studies"]
     assert (told["missing"], told["damaged"]) == ("1 trial is missing", [])
     accepted = ran("verify", "--store", path.location, "--remove-damaged")
     assert (accepted.exit_code, "runs the missing trials again" in accepted.stderr) == (0, True)
@@ -236,7 +236,7 @@ def test_one_changed_bit_in_a_study_or_its_answer_is_seen_and_told(what: str, wi
         read_study(store)
     said = ran("verify", "--store", with_answer.location, "--json")
     assert said.exit_code == 1
-    (told,) = json.loads(said.stdout)
+    (told,) = json.loads(said.stdout)["studies"]
     assert told["damaged_parts"] == [part]
     assert ran("verify", "--store", with_answer.location, "--remove-damaged").exit_code == 0
     assert ran("verify", "--store", with_answer.location).exit_code == 0

@@ -10,10 +10,12 @@ from ktrial.cli.options.common import Json, StoreOption
 from ktrial.cli.options.completion import study_names
 from ktrial.cli.studies import open_store
 from ktrial.format.number_format import counted, size
+from ktrial.format.sanitize import one_line
 from ktrial.model.notation import size_bytes
 from ktrial.store.errors import StudyDamaged, StudyNotStored
 
 if TYPE_CHECKING:
+    from ktrial.store.completeness import StoreCheck, StudyGaps
     from ktrial.store.copying import Copied
     from ktrial.store.integrity import StudyCheck
     from ktrial.store.store import Store
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
 app = command_group("Look after the store of trials.")
 
+_MOST_NAMED = 50
+"""Missing trials of a study that are named each."""
 DAMAGED, NOT_ALL = 1, 1
 """The exit codes where a trial is not what was stored, and where something was not copied."""
 From = Annotated[str, typer.Argument(metavar="FROM", help="A store: a file or a URL.")]
@@ -38,39 +42,82 @@ def verify(
     ),
     json: Json = False,
 ) -> None:
-    """Compare studies, answers and trials with their digests.
+    """Compare all that is stored with its digests, and with the log of what was stored.
 
-    No verdict is given from a damaged trial. Exit code 1: something is damaged (and still there).
+    It also runs the database's own check. No verdict is given from a damaged trial. Exit code 1: something is
+    damaged or missing (and still is).
     """
-    with open_store(store, read_only=not remove_damaged) as opened:
-        checked: list[CheckedStudy] = []
-        with messages().status("") as status:
+    with open_store(store, read_only=not remove_damaged, unchecked=True) as opened:
+        with messages().status("the database's own check, and the log") as status:
+            whole = opened.check_whole()
+            if not json:
+                _print_store_problems(whole)
+            checked: list[CheckedStudy] = []
             for check in _chosen(opened, studies or []):
                 status.update(f"{check.name}: reading its trials")
-                trials = opened.check_trials(check.id)
-                checked.append(CheckedStudy(check, trials, opened.missing_trials(check.id)))
-        damaged = [trial for study in checked for trial in study.damaged]
+                checked.append(_checked(opened, check, whole))
         if remove_damaged:
-            opened.remove_trials([trial.trial_id for trial in damaged])
-            for study in checked:
-                if study.missing or study.damaged:
-                    opened.accept_missing_trials(study.check.id)
-                if study.check.damaged:
-                    opened.remove_damaged(study.check)
+            _remove_damaged(opened, whole, checked, chosen=bool(studies))
     if json:
-        print_json([study.data(removed=remove_damaged) for study in checked])
+        print_json(
+            {
+                "store": _store_data(whole),
+                "studies": [study.data(removed=remove_damaged) for study in checked],
+            }
+        )
     else:
         _print_verified(checked)
-    parts = [part for study in checked for part in study.check.damaged]
-    missing = any(study.missing for study in checked)
+    for remark in whole.remarks:
+        messages().print(remark)
     if remove_damaged:
-        if missing:
-            messages().print("the command that ran the study runs the missing trials again")
-        if damaged or parts:
-            count = len(damaged) + len(parts)
-            messages().print(f"{count} removed: the command that ran the study runs them again")
+        _tell_removed(checked)
+        if whole.of_database or (studies and not whole.is_whole):
+            _tell_ways_of_store(whole, chosen=bool(studies))
+            raise typer.Exit(DAMAGED)
         return
-    if missing:
+    _tell_ways_on(checked)
+    if not whole.is_whole:
+        _tell_ways_of_store(whole, chosen=False)
+    if not whole.is_whole or any(study.is_damaged for study in checked):
+        raise typer.Exit(DAMAGED)
+
+
+def _checked(store: "Store", check: "StudyCheck", whole: "StoreCheck") -> "CheckedStudy":
+    from ktrial.store.completeness import StudyGaps, with_gaps
+
+    gaps = StudyGaps() if whole.of_log else store.gaps(check.id)
+    study, trials = with_gaps(check, store.check_trials(check.id), gaps)
+    return CheckedStudy(study, trials, store.missing_trials(check.id), gaps)
+
+
+def _remove_damaged(
+    store: "Store", whole: "StoreCheck", checked: "list[CheckedStudy]", *, chosen: bool
+) -> None:
+    """`chosen`: some studies alone, and nothing of the others is taken for all that there should be."""
+    store.accept(
+        whole._replace(of_log=(), of_head=(), missing=(), unlogged=()) if chosen else whole,
+        {study.check.id: study.gaps for study in checked},
+    )
+    store.remove_trials([trial.trial_id for study in checked for trial in study.damaged])
+    for study in checked:
+        if study.missing or study.damaged:
+            store.accept_missing_trials(study.check.id)
+        if study.check.damaged:
+            store.remove_damaged(study.check)
+
+
+def _tell_removed(checked: "list[CheckedStudy]") -> None:
+    if any(study.missing or study.gaps.missing_trials for study in checked):
+        messages().print("the command that ran the study runs the missing trials again")
+    if count := sum(len(study.damaged) + len(study.check.damaged) for study in checked):
+        messages().print(f"{count} removed: the command that ran the study runs them again")
+
+
+def _tell_ways_on(checked: "list[CheckedStudy]") -> None:
+    """How to go on where something is missing or damaged."""
+    damaged = [trial for study in checked for trial in study.damaged]
+    parts = [part for study in checked for part in study.check.damaged]
+    if any(study.is_incomplete for study in checked):
         messages().print(
             "what is missing was in the store: put a copy of it back if there is one; or ktrial store verify "
             "--remove-damaged takes the trials that are there for all, and the command that ran the study "
@@ -81,26 +128,76 @@ def verify(
             "take them away: ktrial store verify --remove-damaged; the command that ran the study then runs "
             "them again"
         )
-        if any("(its file " in part for trial in damaged for part in trial.damaged):
-            messages().print(
-                "where a file is lost, the trial's numbers and verdicts are whole: put the file back from a "
-                "backup, under its name, and nothing has to be taken away"
-            )
-        if "study" in parts:
-            messages().print(
-                "what a study asks for is put right by the command that ran it, and its trials stay; "
-                "--remove-damaged takes them away with it"
-            )
-    if damaged or parts or missing:
-        raise typer.Exit(DAMAGED)
+    if any("(its file " in part for trial in damaged for part in trial.damaged):
+        messages().print(
+            "where a file is lost, the trial's numbers and verdicts are whole: put the file back from a "
+            "backup, under its name, and nothing has to be taken away"
+        )
+    if "study" in parts:
+        messages().print(
+            "what a study asks for is put right by the command that ran it, and its trials stay; "
+            "--remove-damaged takes them away with it"
+        )
+
+
+def _tell_ways_of_store(whole: "StoreCheck", *, chosen: bool) -> None:
+    """The same where the store as a whole is not what it was."""
+    say = messages().print
+    if whole.of_database:
+        say(
+            "the database itself is damaged: keep a copy; put a backup in its place, or ktrial store copy "
+            "brings what is whole into a new store"
+        )
+    if whole.of_log or whole.of_head or whole.missing or whole.unlogged:
+        say(
+            "put the newest copy of the store back if there is one; or ktrial store verify --remove-damaged"
+            + (" without a study" if chosen else "")
+            + " takes what is there, and whole, for all"
+        )
+
+
+def _store_data(whole: "StoreCheck") -> dict[str, Any]:
+    """What `store verify --json` prints of the store as a whole."""
+    return {
+        "log_entries": whole.entries,
+        "database": list(whole.of_database),
+        "log": [*whole.of_log, *whole.of_head],
+        "missing_studies": [study._asdict() for study in whole.missing],
+        "studies_not_in_the_log": [study._asdict() for study in whole.unlogged],
+        "not_checked": list(whole.remarks),
+    }
+
+
+def _print_store_problems(whole: "StoreCheck") -> None:
+    """A line each."""
+    for problem in whole.of_database:
+        print(f"damaged: the database: {one_line(problem)}")
+    for problem in (*whole.of_log, *whole.of_head):
+        print(f"damaged: the log: {one_line(problem)}")
+    for study in whole.missing:
+        print(f"missing: study {study.id}, {one_line(study.name)}, with {counted(study.trials, 'trial')}")
+    for number, name in whole.unlogged:
+        print(f"damaged: study {number}, {one_line(name)}: the log does not have it")
 
 
 class CheckedStudy:
     """A study, its trials as they were checked, and what is said of trials that are missing."""
 
-    def __init__(self, check: "StudyCheck", trials: "tuple[TrialCheck, ...]", missing: str) -> None:
-        self.check, self.trials, self.missing = check, trials, missing
+    def __init__(
+        self, check: "StudyCheck", trials: "tuple[TrialCheck, ...]", missing: str, gaps: "StudyGaps"
+    ) -> None:
+        self.check, self.trials, self.missing, self.gaps = check, trials, missing, gaps
         self.damaged = [trial for trial in trials if trial.damaged]
+
+    @property
+    def is_incomplete(self) -> bool:
+        """Whether something is missing."""
+        return bool(self.missing or self.gaps.missing_trials or self.gaps.missing_parts)
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether something is missing, or is not what was stored."""
+        return bool(self.is_incomplete or self.damaged or self.check.damaged)
 
     def data(self, *, removed: bool) -> dict[str, Any]:
         """What `store verify --json` prints of it."""
@@ -108,12 +205,14 @@ class CheckedStudy:
             "number": self.check.id,
             "study": self.check.name,
             "damaged_parts": list(self.check.damaged),
+            "missing_parts": list(self.gaps.missing_parts),
             "trials": len(self.trials),
             "damaged": [
                 {"trial": trial.key, "what": list(trial.damaged), "removed": removed}
                 for trial in self.damaged
             ],
             "missing": self.missing,
+            "missing_trials": list(self.gaps.missing_trials),
         }
 
 
@@ -137,7 +236,12 @@ def _print_verified(checked: list[CheckedStudy]) -> None:
             str(study.check.id),
             study.check.name,
             str(len(study.trials)),
-            str(len(study.damaged) + len(study.check.damaged) + bool(study.missing)),
+            str(
+                len(study.damaged)
+                + len(study.check.damaged)
+                + len(study.gaps.missing_parts)
+                + bool(study.missing or study.gaps.missing_trials)
+            ),
         )
         for study in checked
     )
@@ -145,6 +249,10 @@ def _print_verified(checked: list[CheckedStudy]) -> None:
     for study in checked:
         if study.missing:
             print(f"damaged: {study.check.name}: {study.missing}")
+        for key in study.gaps.missing_trials[:_MOST_NAMED]:
+            print(f"missing: {study.check.name}, trial {one_line(key)}")
+        for part in study.gaps.missing_parts:
+            print(f"missing: {study.check.name}, {part}")
     for study in checked:
         for part in study.check.damaged:
             print(f"damaged: {study.check.name}, {part}: it is not what was stored")
@@ -191,7 +299,7 @@ def _copy(source: str, target: str, *, json: bool, keeps_number: bool) -> None:
 
     copied: list[Copied] = []
     left_out: list[str] = []
-    with open_store(source, existing=True) as first, open_store(target) as second:
+    with open_store(source, existing=True, unchecked=True) as first, open_store(target) as second:
         if first.name == second.name:
             raise BadOption("FROM", f"both stores are {first.name}")
         if keeps_number:
@@ -206,6 +314,7 @@ def _copy(source: str, target: str, *, json: bool, keeps_number: bool) -> None:
                     copied.append(copy_study(first, second, study.id, keeps_number=keeps_number, tell=tell))
                 except StudyDamaged:
                     left_out.append(f"study {study.id}, {study.name}")
+        left_out += [f"study {study.id}, {study.name} (missing)" for study in first.missing_studies()]
     if json:
         print_json({"studies": [study._asdict() for study in copied], "damaged_studies": left_out})
     else:
