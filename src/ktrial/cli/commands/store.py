@@ -164,7 +164,6 @@ def _store_data(whole: "StoreCheck") -> dict[str, Any]:
         "log": [*whole.of_log, *whole.of_head],
         "missing_studies": [study._asdict() for study in whole.missing],
         "studies_not_in_the_log": [study._asdict() for study in whole.unlogged],
-        "not_checked": list(whole.remarks),
     }
 
 
