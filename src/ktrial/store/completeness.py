@@ -260,26 +260,26 @@ def accept(connection: Connection, check: StoreCheck, gaps: Mapping[int, StudyGa
         log.begin(connection, _entries_of_all(connection))
         return
     for missing in check.missing:
-        log.note(connection, log.Entry(log.STUDY_REMOVED, missing.id, missing.name))
+        log.note(connection, log.LogEntry(log.STUDY_REMOVED, missing.id, missing.name))
     for study in check.unlogged:
         log.note(connection, *_entries_of(connection, study))
     for number, study_gaps_there in gaps.items():
         for key in study_gaps_there.missing_trials:
-            log.note(connection, log.Entry(log.TRIAL_REMOVED, number, key))
+            log.note(connection, log.LogEntry(log.TRIAL_REMOVED, number, key))
         for part in study_gaps_there.missing_parts:
-            log.note(connection, log.Entry(log.PART_REMOVED, number, part))
+            log.note(connection, log.LogEntry(log.PART_REMOVED, number, part))
 
 
-def _entries_of_all(connection: Connection) -> Iterator[log.Entry]:
+def _entries_of_all(connection: Connection) -> Iterator[log.LogEntry]:
     for study in integrity.study_names(connection):
         yield from _entries_of(connection, study)
 
 
-def _entries_of(connection: Connection, study: StudyName) -> Iterator[log.Entry]:
+def _entries_of(connection: Connection, study: StudyName) -> Iterator[log.LogEntry]:
     """As if a study was stored now, as it is."""
     noted = {part: digest for (_, part), digest in noted_study_digests(connection, study.id).items()}
-    yield log.Entry(log.STUDY, study.id, study.name, noted.get(STUDY, ""))
+    yield log.LogEntry(log.STUDY, study.id, study.name, noted.get(STUDY, ""))
     for part in sorted(_parts_there(connection, study.id)):
-        yield log.Entry(log.PART, study.id, part, noted.get(part, ""))
+        yield log.LogEntry(log.PART, study.id, part, noted.get(part, ""))
     for key, value in _stored_fingerprints(connection, study.id).items():
-        yield log.Entry(log.TRIAL, study.id, key, value)
+        yield log.LogEntry(log.TRIAL, study.id, key, value)

@@ -103,7 +103,7 @@ def remove_damaged_parts(connection: Connection, check: StudyCheck) -> None:
     for part in set(check.damaged):
         rows = connection.execute(select(tables[part]).where(tables[part].c.study_id == check.id)).mappings()
         for name in [part_of(part, row) for row in rows]:
-            log.note(connection, log.Entry(log.PART_REMOVED, check.id, name))
+            log.note(connection, log.LogEntry(log.PART_REMOVED, check.id, name))
         connection.execute(delete(tables[part]).where(tables[part].c.study_id == check.id))
 
 
@@ -112,7 +112,7 @@ def remove_study(connection: Connection, study_id: int) -> bool:
     removed = connection.execute(delete(studies).where(studies.c.id == study_id)).rowcount
     fault_point("store: study removed")
     if removed:
-        log.note(connection, log.Entry(log.STUDY_REMOVED, study_id, ""))
+        log.note(connection, log.LogEntry(log.STUDY_REMOVED, study_id, ""))
     return bool(removed)
 
 
@@ -138,25 +138,25 @@ def note_new_study(connection: Connection, study_id: int, name: str, digest: str
     """Note that a study was just inserted, which has no trials yet."""
     _note_digest(connection, study_id, STUDY, digest)
     note_trial_set(connection, study_id, TrialSet())
-    log.note(connection, log.Entry(log.STUDY, study_id, name, digest))
+    log.note(connection, log.LogEntry(log.STUDY, study_id, name, digest))
 
 
 def note_study_put_right(connection: Connection, study_id: int, name: str, digest: str) -> None:
     """Note that a study's row says again what it said."""
     _note_digest(connection, study_id, STUDY, digest)
-    log.note(connection, log.Entry(log.STUDY_PUT_RIGHT, study_id, name, digest))
+    log.note(connection, log.LogEntry(log.STUDY_PUT_RIGHT, study_id, name, digest))
 
 
 def note_part(connection: Connection, study_id: int, part: str, digest: str) -> None:
     """Note the digest of a part that was just written."""
     _note_digest(connection, study_id, part, digest)
-    log.note(connection, log.Entry(log.PART, study_id, part, digest))
+    log.note(connection, log.LogEntry(log.PART, study_id, part, digest))
 
 
 def note_removal(connection: Connection, study_id: int, keys: Iterable[str]) -> None:
     """Note that trials were taken away: the study's state changes, though others may come in their place."""
     _note_digest(connection, study_id, REMOVAL, secrets.token_hex(32))
-    log.note(connection, *(log.Entry(log.TRIAL_REMOVED, study_id, key) for key in keys))
+    log.note(connection, *(log.LogEntry(log.TRIAL_REMOVED, study_id, key) for key in keys))
 
 
 def _note_digest(connection: Connection, study_id: int, part: str, digest: str) -> None:

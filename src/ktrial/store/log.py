@@ -50,7 +50,7 @@ class StudiesNotThere(Exception):
         self.there, self.logged = there, logged
 
 
-class Entry(NamedTuple):
+class LogEntry(NamedTuple):
     """Something that was stored or taken away."""
 
     kind: str
@@ -64,7 +64,7 @@ class Entry(NamedTuple):
 # Writing.
 
 
-def note(connection: Connection, *entries: Entry) -> None:
+def note(connection: Connection, *entries: LogEntry) -> None:
     """Have these entries in the log when this transaction ends."""
     connection.info.setdefault(_NOTED, []).extend(entries)
 
@@ -76,7 +76,7 @@ def forget_noted(connection: Connection) -> None:
 
 def append_noted(connection: Connection) -> Head | None:
     """Write what was noted: the new head; None where nothing was. Raises LogNotWhole."""
-    noted: list[Entry] = connection.info.pop(_NOTED, [])
+    noted: list[LogEntry] = connection.info.pop(_NOTED, [])
     if not noted:
         return None
     if postgresql.is_postgresql(connection):
@@ -89,14 +89,14 @@ def append_noted(connection: Connection) -> Head | None:
     return head
 
 
-def begin(connection: Connection, entries: Iterable[Entry] = ()) -> Head:
+def begin(connection: Connection, entries: Iterable[LogEntry] = ()) -> Head:
     """The first entry of a new log, and these; an older log goes."""
     connection.execute(delete(log_entries))
-    first = Entry(BEGUN, 0, "", secrets.token_hex(32))
+    first = LogEntry(BEGUN, 0, "", secrets.token_hex(32))
     return _append(connection, Head(0, _NO_HEAD), 0, [first, *entries])
 
 
-def _append(connection: Connection, head: Head, studies: int, entries: Iterable[Entry]) -> Head:
+def _append(connection: Connection, head: Head, studies: int, entries: Iterable[LogEntry]) -> Head:
     rows = []
     for entry in entries:
         studies += _STUDIES_MORE.get(entry.kind, 0)

@@ -156,7 +156,7 @@ def add_trials(
     new = {key: trial for key, trial in zip(keys, ended, strict=True) if key not in stored_keys}
     if new:
         if removed:
-            log.note(connection, *(log.Entry(log.TRIAL_REMOVED, study_id, key) for key, _ in removed))
+            log.note(connection, *(log.LogEntry(log.TRIAL_REMOVED, study_id, key) for key, _ in removed))
         added = _insert_trials(connection, study_id, tuple(new.values()), placed)
         integrity.note_trial_set(connection, study_id, before.changed(added=added, removed=removed))
     return tuple(new.get(key) is trial for key, trial in zip(keys, ended, strict=True))
@@ -203,7 +203,7 @@ def note_trials(
 ) -> None:
     """Have trials that were just inserted in the log."""
     for key, row in zip(keys, digest_rows, strict=True):
-        log.note(connection, log.Entry(log.TRIAL, study_id, key, log.fingerprint(row)))
+        log.note(connection, log.LogEntry(log.TRIAL, study_id, key, log.fingerprint(row)))
 
 
 def _trial_row(study_id: int, trial: Trial) -> dict[str, Any]:
