@@ -104,13 +104,14 @@ def busy_cores(count: int = 2) -> Iterator[None]:
 
 
 def qemu_children(parent: int) -> list[int]:
-    """Process ids of the QEMUs that `parent` has started and that are alive."""
+    """Process ids of the guests' QEMUs that `parent` has started and that are alive; of no probe's."""
     children = []
     for status in Path("/proc").glob("[0-9]*/status"):
         with contextlib.suppress(OSError, KeyError):  # ended meanwhile
             facts = dict(line.split(":\t", 1) for line in status.read_text().splitlines() if ":\t" in line)
             alive = facts["Name"].startswith("qemu-system") and not facts["State"].startswith("Z")
-            if alive and int(facts["PPid"]) == parent:
+            is_probe = b"\0none\0" in (status.parent / "cmdline").read_bytes()
+            if alive and int(facts["PPid"]) == parent and not is_probe:
                 children.append(int(status.parent.name))
     return children
 

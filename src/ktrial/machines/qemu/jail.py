@@ -290,6 +290,7 @@ def _refusal(program: Path, jail: Jail) -> str:
                 check=False,
                 env=environment(map(files.name, _preloaded())),
                 pass_fds=files.descriptors,
+                process_group=0,
             )
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
