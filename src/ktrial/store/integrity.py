@@ -89,9 +89,12 @@ def _damaged_parts(connection: Connection, noted: StudyDigests, number: int) -> 
     if not is_sound:
         yield STUDY
     for table, kind in ((answers, ANSWER), (kernel_differences, KERNEL_DIFFERENCE), (proofs, PROOF)):
-        for row in connection.execute(select(table).where(table.c.study_id == number)).mappings():
-            if noted.get((number, part_of(kind, row))) != digest_of_content(row["content"]):
-                yield kind
+        try:
+            for row in connection.execute(select(table).where(table.c.study_id == number)).mappings():
+                if noted.get((number, part_of(kind, row))) != digest_of_content(row["content"]):
+                    yield kind
+        except UNREADABLE:
+            yield kind
 
 
 def remove_damaged_parts(connection: Connection, check: StudyCheck) -> None:
@@ -130,7 +133,9 @@ def kind_of(part: str) -> str:
 
 
 def digest_of_content(content: bytes) -> str:
-    """SHA-256 of what was compressed."""
+    """SHA-256 of what was compressed. Raises ValueError where a damaged row has no bytes there."""
+    if not isinstance(content, bytes):
+        raise ValueError("what was compressed is no bytes")
     return hashlib.sha256(content).hexdigest()
 
 
