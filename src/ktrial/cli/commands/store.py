@@ -42,7 +42,7 @@ def verify(
     ),
     json: Json = False,
 ) -> None:
-    """Compare all that is stored with its digests, and with the log of what was stored.
+    """Compare what is stored with its digests and its log.
 
     It also runs the database's own check. No verdict is given from a damaged trial. Exit code 1: something is
     damaged or missing (and still is).
