@@ -110,7 +110,7 @@ def qemu_children(parent: int) -> list[int]:
         with contextlib.suppress(OSError, KeyError):  # ended meanwhile
             facts = dict(line.split(":\t", 1) for line in status.read_text().splitlines() if ":\t" in line)
             alive = facts["Name"].startswith("qemu-system") and not facts["State"].startswith("Z")
-            is_probe = b"\0none\0" in (status.parent / "cmdline").read_bytes()
+            is_probe = b"-machine\0none\0" in (status.parent / "cmdline").read_bytes()
             if alive and int(facts["PPid"]) == parent and not is_probe:
                 children.append(int(status.parent.name))
     return children
