@@ -103,8 +103,9 @@ class CommandLine:
     def machine(self, machine: ScriptedMachine, builds: FakeBuilder | None = None) -> None:
         """From now on trials run on this machine, and kernels are built by `builds`."""
         own = scripted_resources(builder=builds.builder) if builds else scripted_resources()
-        run = partial(session.run, machine=machine, resources=own)
-        self._patch.setattr("ktrial.cli.running.study.run", run)
+        for name in ("run", "plan_run"):
+            on_machine = partial(getattr(session, name), machine=machine, resources=own)
+            self._patch.setattr(f"ktrial.cli.running.study.{name}", on_machine)
 
     def __call__(self, *arguments: object) -> Said:
         self._patch.setattr(sys, "argv", ["ktrial", *map(str, arguments)])

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from ktrial import interruption, machines
 from ktrial.analysis import interim
@@ -34,6 +35,7 @@ from ktrial.experiment.resources import (
     KernelOutcome,
     Listener,
     Resources,
+    RunsAlready,
     built_here,
     default_resources,
     misconfigured,
@@ -41,8 +43,10 @@ from ktrial.experiment.resources import (
 )
 from ktrial.experiment.trial import without_running
 from ktrial.fault_points import fault_point
+from ktrial.kernels import kernel_registry
 from ktrial.kernels.errors import ImageError, KernelError
 from ktrial.machines import CountingMachine, ExclusiveUse, Machine, RemoteMachine
+from ktrial.model.base import digest
 from ktrial.model.design import Plan, PlannedTrial, Treatment
 from ktrial.model.kernel import Build, Kernel
 from ktrial.model.references import KernelRef
@@ -52,7 +56,7 @@ from ktrial.model.trial import Outcome, Trial
 from ktrial.model.workload import EXACT_MODES
 from ktrial.store.errors import StoreError
 from ktrial.store.store import Store
-from ktrial.studyfile.references import resolved
+from ktrial.studyfile.references import RUNNING_KERNEL, resolved
 
 _ATTEMPTS = 3
 """Of a trial with which the machine failed: that is of the moment, or it is told."""
@@ -129,6 +133,99 @@ def run(
             if is_own and isinstance(machine, RemoteMachine):
                 machine.close()
     return keep_record(store, session.study_id)
+
+
+# What a run would do, told without doing it.
+
+
+class KernelState(StrEnum):
+    """How a kernel is had."""
+
+    RUNNING = "running"
+    """It runs on the machine."""
+    CACHED = "cached"
+    FETCHED = "fetched"
+    """It has to be fetched, or read from its file."""
+    BUILT = "built"
+    """It has to be built."""
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """What `run` of a study will do."""
+
+    study: Study
+    """With its references resolved."""
+    machine: str
+    treatments: int
+    perturbations: int
+    """Blocks: each has one trial of each treatment. In real time the most that there may be."""
+    may_end_early: bool
+    trials: int
+    """`treatments` times `perturbations`."""
+    stored: int
+    """How many of those the store has already."""
+    at_once: int
+    kernels: Mapping[str, KernelState]
+    """By label, the baseline's first: those that the missing trials need."""
+
+
+def plan_run(
+    study: Study,
+    *,
+    store: Store | None,
+    machine: Machine | None = None,
+    jobs: int | None = None,
+    retry_failed: bool = False,
+    resources: Resources | None = None,
+    tell: Callable[[str], None] = lambda _text: None,
+) -> RunPlan:
+    """What `run` would do with the same arguments. Nothing is fetched, built, booted or stored.
+
+    Raises what `run` raises before its first kernel: SystemNotReady, StudyRefused, WorkloadError, and others
+    that say something about this host. Another machine of the user's is not connected to. `store`: None
+    where it has still to be made. `tell`: told what may be too little.
+    """
+    study = resolved(study)
+    machine = machine or _machine(study)
+    resources = sources_for(machine, resources or default_resources())
+    replaced = frozenset(Outcome) - {Outcome.COMPLETED} if retry_failed else TRIED_AGAIN
+    plan = plan_of(study)
+    stored = store.newest(digest=digest(study)) if store else None
+    finished = store.finished_keys(stored.id, apart_from=replaced) if store and stored else frozenset()
+    missing = [trial for trial in plan.trials if trial.key not in finished]
+    preflight.check(preflight.undertaking(study, machine, resources, jobs, kernels=bool(missing)), tell)
+    check_workloads(study, resources)
+    if not isinstance(machine, RemoteMachine):
+        machine.check()
+        preflight.check_host(study, machine)
+    monitoring.check(study)
+    references = [kernel_of(study, treatment) for treatment in treatments_of(missing)]
+    baseline = kernel_of(study, plan.baseline).label
+    references.sort(key=lambda reference: reference.label != baseline)
+    return RunPlan(
+        study=study,
+        machine=machine.name,
+        treatments=len(plan.treatments),
+        perturbations=study.blocks,
+        may_end_early=plan.may_end_early,
+        trials=len(plan.trials),
+        stored=len(plan.trials) - len(missing),
+        at_once=chosen(ThisSystem).at_once(machine, jobs),
+        kernels={kernel.label: _state_of(kernel, machine, resources) for kernel in references},
+    )
+
+
+def _state_of(kernel: KernelRef, machine: Machine, resources: Resources) -> KernelState:
+    if isinstance(machine, RunsAlready) and (
+        not isinstance(machine, RemoteMachine) or kernel.name in {"", RUNNING_KERNEL}
+    ):
+        return KernelState.RUNNING
+    if kernel.build:
+        return KernelState.CACHED if resources.builder.cached(kernel.build) else KernelState.BUILT
+    if kernel_registry.is_cached(kernel):
+        return KernelState.CACHED
+    return KernelState.BUILT if kernel.provider == "git" else KernelState.FETCHED
 
 
 # The kernels that a study needs: fetched or built, each once, the baseline's first.

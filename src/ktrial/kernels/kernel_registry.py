@@ -182,6 +182,13 @@ def tools_for(kernel: KernelRef) -> tuple[Tool, ...]:
     return provider.tools(kernel.wanted)
 
 
+def is_cached(kernel: KernelRef) -> bool:
+    """Whether the cache has the kernel; its files are not read. Raises KernelError."""
+    with suppress(KernelNotFound):
+        return not _is_stale(kernel.name, Cache().kernel(kernel.name))
+    return False
+
+
 def lenient_reference(name: str) -> KernelRef:
     """As `reference`; what no provider knows is left as it is: it may be a digest, or a stored study's."""
     try:

@@ -26,7 +26,7 @@ from ktrial.cli.options.common import (
     MeasuredWorkloads,
     MetricsFormat,
     Perturbations,
-    RunOptions,
+    StudyRunOptions,
     User,
     on_fleet,
     on_hosts,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class StudyFileOptions(RunOptions):
+class StudyFileOptions(StudyRunOptions):
     """How the study of a file is run."""
 
     retry_failed: bool = Option(False, "--retry-failed", help="Run trials again that failed before.")
@@ -56,7 +56,12 @@ class StudyFileOptions(RunOptions):
     )
 
 
-@examples("ktrial run quick", "ktrial run my-study.toml --host lab1,lab2", "ktrial run --list")
+@examples(
+    "ktrial run quick",
+    "ktrial run my-study.toml --dry-run",
+    "ktrial run my-study.toml --host lab1,lab2",
+    "ktrial run --list",
+)
 @on_fleet
 @waits_for_machine
 def run(
@@ -98,7 +103,7 @@ def run(
     Trials that the store has already are not run again: interrupted (Ctrl-C) or killed, the same command
     goes on where it stopped.
     """
-    from ktrial.cli.running.study import run_and_print, run_on_each
+    from ktrial.cli.running.study import run_and_print, run_on_each, show_plans
     from ktrial.experiment.single_kernel import confirmation_of
 
     if list_:
@@ -110,6 +115,9 @@ def run(
     loaded = _loaded(study, patch or (), options.store)
     loaded = with_user(_changed(loaded, _seeded(loaded, seeds, perturbations), count), user)
     by_host = on_hosts(loaded, host) if host else {}
+    if options.dry_run and len(by_host) > 1:
+        show_plans(by_host, options)
+        return
     if len(by_host) <= 1:
         loaded = next(iter(by_host.values()), loaded)
         run_and_print(loaded, options, confirmation_of(loaded, confirm) if confirm else None)
@@ -213,7 +221,7 @@ def compare(
         help="A kernel, at least two; the first is the baseline.",
         autocompletion=kernel_names,
     ),
-    options: RunOptions,
+    options: StudyRunOptions,
     workload: MeasuredWorkloads = None,
     metrics: MetricsFormat = None,
     perturbations: Perturbations = None,
@@ -275,7 +283,7 @@ def scale(
         help="A kernel; may be repeated: the first is the baseline.",
         autocompletion=kernel_names,
     ),
-    options: RunOptions,
+    options: StudyRunOptions,
     workload: MeasuredWorkloads = None,
     metrics: MetricsFormat = None,
     cpus: str = Option("1,2,4", metavar="N1,N2…", help="Numbers of CPUs; from three on a law is fitted."),
@@ -339,7 +347,7 @@ def scale(
 @examples("ktrial try", "ktrial try --workload fork --kernel debian:6.1 --kernel debian:6.12")
 @on_fleet
 def try_(
-    options: RunOptions,
+    options: StudyRunOptions,
     workload: str = Option("pipe", metavar="W1,W2…", help="Workloads.", autocompletion=workload_names),
     kernel: list[str] | None = Option(
         None,

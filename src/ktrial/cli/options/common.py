@@ -122,6 +122,13 @@ class RunOptions:
     """Whether each trial's numbers are told as it ends."""
 
 
+@dataclass(frozen=True)
+class StudyRunOptions(RunOptions):
+    """How one study is run, all of whose trials are known before the first."""
+
+    dry_run: DryRun = False
+
+
 def share(option: str, value: str, *, least: float, most: float) -> float:
     """The fraction that `1%` or `1 %` means, between the two. Raises BadAmount."""
     try:

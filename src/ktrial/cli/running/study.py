@@ -9,18 +9,20 @@ import sys
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
 import typer
+from rich.text import Text
 
 from ktrial import interruption, machines
 from ktrial.analysis.history.machine_agreement import on_machines
 from ktrial.analysis.result import load_record
-from ktrial.cli.console import ReportNotWritten, output, print_json, print_link, say
-from ktrial.cli.options.common import RunOptions
+from ktrial.cli.console import ReportNotWritten, breakable, output, print_json, print_link, say
+from ktrial.cli.options.common import RunOptions, StudyRunOptions
 from ktrial.cli.progress import progress
 from ktrial.cli.render.history import print_across
 from ktrial.cli.render.study_result import print_result, print_whys
@@ -30,8 +32,10 @@ from ktrial.errors import Interrupted
 from ktrial.experiment.executor import ThisSystem, chosen
 from ktrial.experiment.host_settings import machine_for
 from ktrial.experiment.preflight import check_factors
-from ktrial.experiment.session import run
+from ktrial.experiment.session import KernelState, RunPlan, plan_run, run
+from ktrial.format.number_format import counted
 from ktrial.format.sanitize import one_line
+from ktrial.machines.host import HostMachine
 from ktrial.model.base import digest
 from ktrial.model.design import FactorKind
 from ktrial.model.history import Across
@@ -68,11 +72,15 @@ class FinishedStudy:
         return record_as_json(self.record, self.store, self.report, self.whys)
 
 
-def run_and_print(study: Study, options: RunOptions, confirmation: Study | None = None) -> None:
-    """Run the study, and the one that confirms it, and print their results.
+def run_and_print(study: Study, options: StudyRunOptions, confirmation: Study | None = None) -> None:
+    """Run the study, and the one that confirms it, and print their results; of a dry run their plans.
 
     Raises typer.Exit with 3 where trials failed.
     """
+    if options.dry_run:
+        plans = {"": study} | ({"confirmation": confirmation} if confirmation else {})
+        show_plans(plans, options)
+        return
     finished = run_and_show(study, options)
     result, failed = finished.as_json(), finished.failed
     if confirmation:
@@ -87,11 +95,14 @@ def run_and_print(study: Study, options: RunOptions, confirmation: Study | None 
         raise typer.Exit(SOME_TRIALS_FAILED)
 
 
-def run_and_advise(study: Study, options: RunOptions) -> None:
-    """Run the study, print its result, and three commands that go on from there.
+def run_and_advise(study: Study, options: StudyRunOptions) -> None:
+    """Run the study, print its result, and three commands that go on from there; of a dry run its plan.
 
     Raises typer.Exit with 3 where trials failed.
     """
+    if options.dry_run:
+        show_plans({"": study}, options)
+        return
     finished = run_and_show(study, options)
     steps = next_steps(finished.record, options.store)
     if options.json:
@@ -134,6 +145,77 @@ def run_and_show(study: Study, options: RunOptions) -> FinishedStudy:
     if report and not options.json:
         print_link("report", report, output())
     return FinishedStudy(record, name, report, reasons)
+
+
+def show_plans(studies: Mapping[str, Study], options: StudyRunOptions) -> None:
+    """What running the studies would do. `studies`: by what tells one from the other, a host or a purpose.
+
+    Raises what running them raises before the first kernel is had.
+    """
+    plans: dict[str, RunPlan] = {}
+    location = options.store or default_location()
+    is_made = "://" in location or Path(location).exists()
+    with open_store(location) if is_made else nullcontext() as store:
+        for name, study in studies.items():
+            check_factors(study, say)
+            with machine_for(study, allow_host_changes=False, say=say) as machine:
+                if isinstance(machine, HostMachine):
+                    machine.allow_changes = options.allow_host_changes
+                plans[name] = plan_run(
+                    study,
+                    store=store,
+                    machine=machine,
+                    jobs=options.jobs,
+                    retry_failed=options.retry_failed,
+                    tell=say,
+                )
+    if options.json:
+        documents = {name: _plan_as_json(plan) for name, plan in plans.items()}
+        print_json({**documents.pop("", {}), **documents})
+        return
+    for name, plan in plans.items():
+        _print_plan(name, plan)
+
+
+def _plan_as_json(plan: RunPlan) -> dict[str, Any]:
+    return {
+        "study": plan.study.name,
+        "question": plan.study.question,
+        "machine": plan.machine,
+        "workloads": [use.label for use in plan.study.workloads],
+        "kernels": dict(plan.kernels),
+        "treatments": plan.treatments,
+        "perturbations": plan.perturbations,
+        "may_end_early": plan.may_end_early,
+        "trials": plan.trials,
+        "stored": plan.stored,
+        "at_once": plan.at_once,
+    }
+
+
+def _print_plan(name: str, plan: RunPlan) -> None:
+    console, study = output(), plan.study
+    title = f"{study.name}: {study.question}" if study.question else study.name
+    names = ", ".join(use.label for use in study.workloads)
+    console.print(Text(one_line(f"{name}: {title}" if name else title), style="bold"))
+    console.print(Text(one_line(f"machine: {plan.machine}; workloads: {names}")))
+    for kernel, state in plan.kernels.items():
+        console.print(Text(one_line(f"kernel {kernel} {_STATES[state]}")))
+    most = "at most " if plan.may_end_early else ""
+    shape = f"{counted(plan.treatments, 'treatment')} in {most}{counted(plan.perturbations, 'block')}"
+    amount = f"{plan.trials} in all; {plan.stored} are stored, {plan.at_once} at a time"
+    console.print(breakable(f"trials: {shape}, {amount}"))
+    if plan.stored == plan.trials:
+        console.print("nothing is left to run: the same command prints the verdicts")
+    console.print("this was a dry run: nothing was built, booted or measured", style="dim")
+
+
+_STATES = {
+    KernelState.RUNNING: "runs there",
+    KernelState.CACHED: "is in the cache",
+    KernelState.FETCHED: "has to be fetched, or read from its file",
+    KernelState.BUILT: "has to be built",
+}
 
 
 def prove_command(record: StudyRecord, whys: Sequence[Why], store: str | None) -> str:
