@@ -1,15 +1,21 @@
-"""A kernel that was damaged in the cache: `profile` has the undamaged number and a warning, or refuses."""
+"""What a trial reads was damaged: `profile` has the undamaged number, mostly with a warning, or refuses.
+
+A mutation of the second test costs 4 s of CPU, and 12 where a snapshot has to be made anew; by night alone.
+"""
 
 import os
+import random
 import shutil
-from collections.abc import Callable
+import subprocess
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 from elftools.elf.elffile import ELFFile
-from tests.support.real_runs import SHARED, environment, ktrial
+from tests.support.real_runs import KTRIAL, SHARED, environment, ktrial
 
-from ktrial.installation import cache_directory
+from ktrial.cli.error_handling import BUG
+from ktrial.installation import cache_directory, package_directory
 from ktrial.kernels import kernel_registry
 
 pytestmark = [pytest.mark.guest, pytest.mark.nightly]
@@ -105,3 +111,92 @@ def test_never_another_number(cache: Path) -> None:
         else:
             assert "damaged" in said, what
             assert not output, what
+
+
+# One damage after another, drawn at random, of each of the four kinds of files that a trial reads.
+
+MUTATIONS = 25
+"""Of each kind."""
+
+
+def flipped(file: Path, draw: random.Random) -> None:
+    with file.open("r+b") as opened:
+        at = draw.randrange(file.stat().st_size)
+        opened.seek(at)
+        byte = opened.read(1)[0]
+        opened.seek(at)
+        opened.write(bytes([byte ^ (1 << draw.randrange(8))]))
+
+
+def flipped_in_its_old_time(file: Path, draw: random.Random) -> None:
+    status = file.stat()
+    flipped(file, draw)
+    os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def zeroed(file: Path, draw: random.Random) -> None:
+    size = file.stat().st_size
+    with file.open("r+b") as opened:
+        opened.seek(draw.randrange(size))
+        opened.write(bytes(min(4096, size - opened.tell())))
+
+
+def cut(file: Path, draw: random.Random) -> None:
+    os.truncate(file, draw.randrange(file.stat().st_size))
+
+
+def emptied(file: Path, _draw: random.Random) -> None:
+    os.truncate(file, 0)
+
+
+def gone(file: Path, _draw: random.Random) -> None:
+    file.unlink()
+
+
+CHANGES = (flipped, flipped_in_its_old_time, zeroed, cut, emptied, gone)
+KINDS: Mapping[str, str] = {
+    "kernel": "cache/kernels/by-digest/*/*",
+    "snapshot": "cache/snapshots/*/[ars]*",
+    "symbols": "cache/**/kallsyms",
+    "programs": "ktrial/_guest/x86_64/*",
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.timeout(7200)
+def test_no_mutation_makes_another_number(kind: str, cache: Path) -> None:
+    """But for ktrial's own programs: another program may have another number, and then that is told."""
+    here, draw = cache.parent, random.Random(kind)
+    shutil.copytree(package_directory(), here / "ktrial")
+    variables = environment(cache) | {"PYTHONPATH": str(here), "KTRIAL_STORE": str(here / "store.db")}
+
+    def measured() -> tuple[int, str, str]:
+        # A process of its own: the package that it reads is another one.
+        command = (KTRIAL, "profile", "--kernel", NAME, "--workload", "syscall")
+        done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+        assert done.returncode != BUG, done.stderr
+        return done.returncode, done.stdout, done.stderr
+
+    status, number, _ = measured()
+    assert status == 0
+    for name in ("cache", "ktrial"):
+        shutil.copytree(here / name, here / "whole" / name, symlinks=True)
+    refused = told = 0
+    for turn in range(MUTATIONS):
+        for name in ("cache", "ktrial"):
+            shutil.rmtree(here / name)
+            shutil.copytree(here / "whole" / name, here / name, symlinks=True)
+        file = draw.choice(sorted(file for file in here.glob(KINDS[kind]) if file.is_file()))
+        change = CHANGES[turn % len(CHANGES)]
+        change(file, draw)
+        status, output, messages = measured()
+        what = f"{turn}: {change.__name__} of {file.relative_to(here)}: {status}\n{output}\n{messages}"
+        print(what.splitlines()[0], flush=True)
+        refused += status != 0
+        told += "damaged" in messages
+        if status:
+            assert "error:" in messages, what
+        elif output != number:
+            assert kind == "programs", what
+            assert "published" in messages, what
+    print(f"{kind}: {MUTATIONS} mutations, {told} told, {refused} of them refused", flush=True)
