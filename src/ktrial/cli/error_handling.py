@@ -219,7 +219,9 @@ def save_bug_report(error: BaseException) -> tuple[str, Path | None]:
     for directory in (Path(platformdirs.user_state_dir("ktrial")), Path(tempfile.gettempdir())):
         try:
             directory.mkdir(parents=True, exist_ok=True)
-            (directory / name).write_text(text, errors="backslashreplace")
+            # A new file: others may have put a link there, in a directory that is everybody's.
+            with (directory / name).open("x", errors="backslashreplace") as report:
+                report.write(text)
         except OSError:
             continue  # a full or read-only disk must not hide the bug: try the next place
         return bug, directory / name

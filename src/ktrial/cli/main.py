@@ -3,6 +3,7 @@
 import io
 import os
 import signal
+import stat
 import sys
 import threading
 import warnings
@@ -34,6 +35,8 @@ def main() -> NoReturn:
         # ktrial_launcher left SIGINT to its default action, which says nothing and puts nothing back.
         if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
             signal.signal(signal.SIGINT, signal.default_int_handler)
+        # Kernels, programs and stores that anybody may write are anybody's to falsify.
+        os.umask(os.umask(0o077) | stat.S_IWOTH)
         memory.prepare()
         # Here, so that Ctrl-C during half a second of imports ends like any other.
         import typer
