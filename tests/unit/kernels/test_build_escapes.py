@@ -18,6 +18,7 @@ from tests.support.fake_builds import a_buildable_source, a_patch, has_what_buil
 
 from ktrial.kernels.build import make, sandbox
 from ktrial.kernels.build.builds import build
+from ktrial.kernels.build.control_group import control_group
 from ktrial.kernels.build.requests import requested
 from ktrial.kernels.errors import BuildCutShort, BuildError, BuildFailed
 
@@ -247,6 +248,30 @@ def test_a_host_that_is_nearly_full_ends_the_build_and_is_no_fault_of_its_source
     monkeypatch.setattr(make, limit, 1 << 60)
     with pytest.raises(BuildCutShort, match=rf"less than \d+ MiB of {what} are left"):
         build(requested(str(source), directory=tmp_path))
+
+
+def test_all_its_processes_together_have_an_end_of_memory(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of little each: 40 of 8 MB."""
+    with control_group() as group:
+        if not any((directory / name).exists() for directory in group.directories for name in MEMORY):
+            pytest.skip("no control group with a limit on memory can be made here")
+    monkeypatch.setattr("ktrial.kernels.build.control_group.LEFT_TO_OTHERS", 1 - (200 << 20) / total_memory())
+    with_recipe(
+        source,
+        "for i in $$(seq 40); do perl -e '$$x = \"x\" x (8 << 20); sleep 20' & done; wait $$!; exit 1",
+    )
+    with pytest.raises(BuildCutShort, match=r"it took more than (199|200) MiB of memory"):
+        build(requested(str(source), directory=tmp_path))
+    assert not list(Path("/sys/fs/cgroup").rglob(f"ktrial-build-{os.getpid()}-*"))
+
+
+MEMORY = ("memory.max", "memory.limit_in_bytes")
+
+
+def total_memory() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def test_sources_that_root_alone_may_read_are_built_all_the_same(source: Path, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from typing import IO, Any, TypedDict
 from ktrial.installation import cache_directory
 from ktrial.kernels import Progress
 from ktrial.kernels.build import sandbox
+from ktrial.kernels.build.control_group import control_group, most_memory
 from ktrial.kernels.build.sources import Tree
 from ktrial.kernels.errors import (
     BuildCutShort,
@@ -212,8 +213,11 @@ class Make:
                 command = [setpriv, "--pdeathsig", "TERM", *command]
             return _watched(command, self.environment, inherited, None, *readers)
         confined = confinement.command(sandbox.until_closed(command), self.environment)
-        with sandbox.ending_pipe() as ends:
-            return _watched(confined, self.environment, inherited, ends, *readers)
+        with control_group() as group, sandbox.ending_pipe() as ends:
+            status = _watched(group.command(confined), self.environment, inherited, ends, *readers)
+            if status and group.ran_out_of_memory:
+                raise _HostFull(f"it took more than {most_memory() >> 20} MiB of memory")
+            return status
 
     @contextmanager
     def _alone(self) -> Iterator[int]:
