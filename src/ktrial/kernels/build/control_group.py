@@ -74,12 +74,12 @@ def control_group() -> Iterator[ControlGroup]:
 
 
 @dataclass(frozen=True)
-class _Place:
+class _Hierarchy:
     parent: Path
     limits: dict[str, int]
 
 
-def _places() -> Iterator[_Place]:
+def _places() -> Iterator[_Hierarchy]:
     """Where a group may be made, with what is to be written there."""
     memory, processes = most_memory(), MOST_PROCESSES
     own = dict(line.split(":", 2)[1:] for line in _read(Path("/proc/self/cgroup")).splitlines())
@@ -92,13 +92,15 @@ def _places() -> Iterator[_Place]:
             ("pids", {"pids.max": processes}),
         ):
             if kind == "cgroup" and controller in options.split(",") and controller in own:
-                yield _Place(Path(at) / os.path.relpath(own[controller], root), limits)
+                yield _Hierarchy(Path(at) / os.path.relpath(own[controller], root), limits)
         if kind == "cgroup2":
             group = Path(at) / os.path.relpath(own.get("", "/"), root)
             for parent in dict.fromkeys((group.parent if group != Path(at) else group, Path(at))):
                 given = _read(parent / "cgroup.subtree_control").split()
                 if {"memory", "pids"} <= set(given) and os.access(parent, os.W_OK):
-                    yield _Place(parent, {"memory.max": memory, "memory.swap.max": 0, "pids.max": processes})
+                    yield _Hierarchy(
+                        parent, {"memory.max": memory, "memory.swap.max": 0, "pids.max": processes}
+                    )
                     break
 
 
