@@ -312,6 +312,10 @@ class BundleContents(Model):
     """When the last of its trials began."""
     planned: int
     trials: int
+    store_entry: int = 0
+    """The newest entry of the study's in the log of the store that the bundle was made from; 0: not known."""
+    store_head: str = Field(default="", pattern="^([0-9a-f]{64})?$")
+    """The head of the log there (`ktrial.store.log`), which that store has to have for ever."""
     machine: str
     """`exact`, `kvm`, `host`."""
     versions: tuple[str, ...]

@@ -40,6 +40,7 @@ from ktrial.model.design import FactorKind, scheduler_argv
 from ktrial.model.kernel import Kernel, Patch
 from ktrial.model.study import REAL_MACHINES, Study, StudyRecord, builds_of, kernel_of, treatments
 from ktrial.model.trial import Trial
+from ktrial.store.head_file import Head
 from ktrial.store.store import Store
 from ktrial.store.study_rows import StoredStudy
 from ktrial.studyfile.references import resolved
@@ -74,7 +75,7 @@ class Written:
 def write_bundle(
     store: Store, stored: StoredStudy, file: Path, options: Wanted, tell: Tell = lambda _text: None
 ) -> Written:
-    """Write the study's bundle; a half-written one is never left. The same study gives the same bytes.
+    """Write the study's bundle; a half-written one is never left. One store's study gives the same bytes.
 
     Raises BundleError, StoreError.
     """
@@ -82,7 +83,7 @@ def write_bundle(
     trials = _whole_trials(store, stored)
     without_parts = {"profiles": (), "sampled": ()}
     record = make_record(store, stored, tuple(trial.model_copy(update=without_parts) for trial in trials))
-    contents = _contents(record, options)
+    contents = _contents(record, options, store.head_of_study(stored.id))
     if options.with_kernels and (missing := missing_files(contents.kernels)):
         problem = f"the cache has no {', '.join(missing)} any more"
         raise BundleError(
@@ -122,7 +123,7 @@ def _whole_trials(store: Store, stored: StoredStudy) -> list[Trial]:
     return [whole(trial) for trial in trials]
 
 
-def _contents(record: StudyRecord, options: Wanted) -> BundleContents:
+def _contents(record: StudyRecord, options: Wanted, head: Head | None) -> BundleContents:
     study, met = record.study, [trial.provenance for trial in record.trials]
     return BundleContents(
         ktrial=VERSION,
@@ -132,6 +133,8 @@ def _contents(record: StudyRecord, options: Wanted) -> BundleContents:
         ended=max(trial.started for trial in record.trials),
         planned=record.planned,
         trials=len(record.trials),
+        store_entry=head.number if head else 0,
+        store_head=head.digest if head else "",
         machine=study.machine.kind,
         versions=tuple(sorted({provenance.ktrial for provenance in met if provenance.ktrial})),
         qemu=tuple(sorted({provenance.qemu for provenance in met if provenance.qemu})),

@@ -251,6 +251,10 @@ class Store:
         """Look at the store as a whole: the database, the log, and what is missing."""
         return completeness.check_store(self.transactions, kept_elsewhere)
 
+    def head_of_study(self, study_id: int) -> Head | None:
+        """The newest entry of the study's in the log: to be kept elsewhere, and given to `check_whole`."""
+        return self.transactions.read(lambda connection: log.head_of_study(connection, study_id))
+
     def gaps(self, study_id: int) -> StudyGaps:
         """Where the study is not what its log says."""
         return self.transactions.read(lambda connection: completeness.study_gaps(connection, study_id))

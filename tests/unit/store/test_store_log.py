@@ -13,6 +13,7 @@ from tests.support.making import a_study, a_trial, planned
 from tests.support.stored_parts import ANSWER
 from typer.testing import CliRunner
 
+from ktrial.bundle.writing import Wanted, write_bundle
 from ktrial.cli.app import app
 from ktrial.store.errors import StoreDamaged
 from ktrial.store.store import open_store
@@ -135,3 +136,21 @@ def test_an_older_copy_takes_nothing_more(backend: Backend, tmp_path: Path) -> N
     code, problems, _ = verified(backend.location)
     assert code == 1
     assert "older copy" in str(problems)
+
+
+def test_a_bundle_keeps_the_head_and_knows_its_own_store_again(backend: Backend, tmp_path: Path) -> None:
+    """Also where the file beside an older copy of the store is an older one, too."""
+    file = tmp_path / "quick.ktrial"
+    with open_store(backend.location) as store:
+        study = store.study(a_study("quick"))
+        store.add_trial(study, a_trial(planned(number=0, order=0)))
+        write_bundle(store, store.find(study), file, Wanted())
+    assert verified(backend.location, "--bundle", str(file))[:2] == (0, [])
+    with open_store(backend.location) as store:
+        store.add_trial(study, a_trial(planned(number=1, order=1)))
+    assert verified(backend.location, "--bundle", str(file))[:2] == (0, []), "it has gone on"
+    with open_store(tmp_path / "other.db") as store:
+        store.study(a_study("quick"))
+    code, problems, _ = verified(str(tmp_path / "other.db"), "--bundle", str(file))
+    assert code == 1
+    assert str(file) in str(problems)

@@ -1,5 +1,6 @@
 """`ktrial store`: look after the store itself: verify, copy, merge, and where its large parts lie."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,7 +16,7 @@ from ktrial.model.notation import size_bytes
 from ktrial.store.errors import StudyDamaged, StudyNotStored
 
 if TYPE_CHECKING:
-    from ktrial.store.completeness import StoreCheck, StudyGaps
+    from ktrial.store.completeness import KeptHead, StoreCheck, StudyGaps
     from ktrial.store.copying import Copied
     from ktrial.store.integrity import StudyCheck
     from ktrial.store.store import Store
@@ -31,12 +32,19 @@ From = Annotated[str, typer.Argument(metavar="FROM", help="A store: a file or a 
 
 
 @app.declare("verify")
-@examples("ktrial store verify", "ktrial store verify quick --remove-damaged")
+@examples(
+    "ktrial store verify",
+    "ktrial store verify --bundle quick.ktrial",
+    "ktrial store verify quick --remove-damaged",
+)
 def verify(
     studies: list[str] | None = Argument(
         None, help="Studies, by name or number; without, all.", metavar="[STUDY…]", autocompletion=study_names
     ),
     store: StoreOption = None,
+    bundle: list[Path] | None = Option(
+        None, metavar="FILE", help="Made from this store: it has still to have what that bundle has."
+    ),
     remove_damaged: bool = Option(
         False, "--remove-damaged", help="Take damaged trials away, so that they are run again."
     ),
@@ -47,9 +55,10 @@ def verify(
     It also runs the database's own check. No verdict is given from a damaged trial. Exit code 1: something is
     damaged or missing (and still is).
     """
+    kept = [_head_in(file) for file in bundle or ()]
     with open_store(store, read_only=not remove_damaged, unchecked=True) as opened:
         with messages().status("the database's own check, and the log") as status:
-            whole = opened.check_whole()
+            whole = opened.check_whole(kept)
             if not json:
                 _print_store_problems(whole)
             checked: list[CheckedStudy] = []
@@ -80,6 +89,19 @@ def verify(
         _tell_ways_of_store(whole, chosen=False)
     if not whole.is_whole or any(study.is_damaged for study in checked):
         raise typer.Exit(DAMAGED)
+
+
+def _head_in(file: Path) -> "KeptHead":
+    """The head that a bundle keeps. Raises BundleError; BadOption where it keeps none."""
+    from ktrial.bundle.reading import open_bundle
+    from ktrial.store.completeness import KeptHead
+    from ktrial.store.head_file import Head
+
+    with open_bundle(file) as opened:
+        contents = opened.contents
+    if not contents.store_head:
+        raise BadOption("--bundle", f"{file} keeps no head of the store that it was made from")
+    return KeptHead(str(file), Head(contents.store_entry, contents.store_head))
 
 
 def _checked(store: "Store", check: "StudyCheck", whole: "StoreCheck") -> "CheckedStudy":
