@@ -46,6 +46,13 @@ def test_a_host_that_gives_all_gives_a_whole_jail(tmp_path: Path, monkeypatch: p
     assert {"--fsize=4096", "--core=0", f"--as={(1 << 20) + jail.MORE_MEMORY}"} <= set(limited)
 
 
+def test_where_memory_ends_a_qemu_goes_before_ktrial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    as_ordinary_user(monkeypatch)
+    examined(qemu(tmp_path, f"cat /proc/self/oom_score_adj > {tmp_path}/score"))
+    own = int(Path("/proc/self/oom_score_adj").read_text())
+    assert int((tmp_path / "score").read_text()) > own
+
+
 def test_a_qemu_without_a_filter_of_system_calls_runs_without_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

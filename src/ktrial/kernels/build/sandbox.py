@@ -75,10 +75,15 @@ _LIMITS = {
     "core": (resource.RLIMIT_CORE, 0),
 }
 """Of each process, by prlimit's name: a fork bomb, a file, a loop without end come to theirs."""
-_AS_PARENT = ("setsid", "sh", "-c", '[ -z "$1" ] || exec 9<"$1"; shift; "$@"; exit $?', "sh")
+_AS_PARENT = (
+    *("setsid", "sh", "-c"),
+    'echo 500 > /proc/self/oom_score_adj; [ -z "$1" ] || exec 9<"$1"; shift; "$@"; exit $?',
+    "sh",
+)
 """Starts bubblewrap, which reads its filter of system calls from descriptor 9. Once the command has ended,
 bubblewrap ends, and with it all that the command has started and left: `--die-with-parent` is for that. This
-shell is its parent, so that it does not end at once where ktrial is killed or a terminal sends a signal."""
+shell is its parent, so that it does not end at once where ktrial is killed or a terminal sends a signal.
+Where memory ends, the kernel is to end a build before anything else."""
 _UNTIL_CLOSED = (
     'exec 3<&0; "$@" </dev/null 3<&- & program=$!; '
     "{ read -r _ <&3; kill -TERM $program; } 2>/dev/null & "

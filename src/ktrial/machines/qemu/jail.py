@@ -41,6 +41,8 @@ _PASSED_VARIABLES = frozenset(
 _DIES_WITH_KTRIAL = ("--pdeathsig", "KILL")
 _WITHOUT_CAPABILITIES = ("--bounding-set=-all", "--inh-caps=-all")
 _CAP_KILL = 1 << 5
+_SOONER_THAN_KTRIAL = 500
+"""Where memory ends, the kernel is to end a QEMU: ktrial, which is larger, would be silent about it."""
 KVM_DEVICE = Path("/dev/kvm")
 _NOTHING = (
     *("-nodefaults", "-no-user-config", "-display", "none", "-machine", "none"),
@@ -268,8 +270,9 @@ def _together(parts: Iterable[_Part]) -> Jail:
     rights = tuple(word for part in parts for word in part.rights)
     # The kernel forgets the parent's signal where a process changes its user: that is asked for afterwards.
     become = ("setpriv", *user, "--") if user else ()
+    first_to_go = ("choom", "-n", str(_SOONER_THAN_KTRIAL), "--") if shutil.which("choom") else ()
     return Jail(
-        before=(*become, "setpriv", *_DIES_WITH_KTRIAL, *rights, "--"),
+        before=(*become, "setpriv", *_DIES_WITH_KTRIAL, *rights, "--", *first_to_go),
         arguments=tuple(word for part in parts for word in part.arguments),
         is_tenant=bool(user),
         is_limited=any(part.is_limited for part in parts),

@@ -231,4 +231,6 @@ def _last(messages: str) -> str:
 
 def _qemu_failed(status: int, last: str) -> GuestFailure:
     ending = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+    if status == -signal.SIGKILL:
+        ending += ", as where memory ends (dmesg tells)"
     return GuestFailure(Outcome.MACHINE_FAILED, f"QEMU {ending}: {last}")
