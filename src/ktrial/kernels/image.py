@@ -11,6 +11,7 @@ import struct
 import subprocess
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -22,8 +23,7 @@ from elftools.common.exceptions import ELFError
 from elftools.construct import ConstructError
 from elftools.elf.constants import SH_FLAGS
 from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import SymbolTableSection
-from elftools.elf.segments import NoteSegment
+from elftools.elf.sections import Section
 
 from ktrial.kernels.errors import ImageError, ImageTruncated, NotAKernel
 from ktrial.model.kernel import BootImage
@@ -51,6 +51,8 @@ _ADDRESS_AND_SIZE = struct.Struct("<QI")
 _LARGEST = 4 << 30
 """A vmlinux with full debugging information has about 1 GiB."""
 _LINUX_VERSION = re.compile(rb"Linux version (\S{3,64}) ")
+_RELEASE = re.compile(r"(?!\.)[!-.0-\[\]-~]{1,64}")
+"""Printable ASCII without blanks and slashes; `struct new_utsname` has room for 64 characters."""
 _PE_AT = 0x3C
 _PE_CHECKSUM, _PE_SIGNATURE = 24 + 64, 24 + 144
 """From the PE header's start, of a PE32+ file: the optional header begins behind 24 bytes."""
@@ -97,7 +99,8 @@ def read_image(path: Path) -> KernelImage:
         match = _LINUX_VERSION.search(data)
         if match is None:
             raise NotAKernel(path=path, found="an ELF program without a Linux version string")
-        return KernelImage(ImageKind.VMLINUX, match[1].decode("ascii", "replace"), data, data, path)
+        release = _checked_release(path, match[1].decode("ascii", "replace"))
+        return KernelImage(ImageKind.VMLINUX, release, data, data, path)
     if data[0x1FE:0x200] == b"\x55\xaa" and data[0x202:0x206] == b"HdrS":
         return _bzimage(path, data)
     if architecture := other_architecture(data):
@@ -120,7 +123,7 @@ def boot_image(path: Path) -> BootImage:
             return BootImage(size=size, memory_end=address + memory)
     except OSError as error:
         raise _unreadable(path, error.strerror or str(error)) from error
-    except (ELFError, ConstructError, struct.error) as error:
+    except (ELFError, struct.error) as error:
         raise ImageTruncated(path=path, present=size, promised="whole headers") from error
 
 
@@ -181,7 +184,14 @@ def _release(path: Path, data: bytes) -> str:
     text = data[0x200 + offset : 0x200 + offset + 256].split(b"\0")[0].decode("ascii", "replace")
     if not offset or not text.split():
         raise NotAKernel(path=path, found="a boot image without a version string")
-    return text.split()[0]
+    return _checked_release(path, text.split()[0])
+
+
+def _checked_release(path: Path, release: str) -> str:
+    """Modules lie in a directory of this name, and terminals show it. Raises NotAKernel."""
+    if not _RELEASE.fullmatch(release):
+        raise NotAKernel(path=path, found=f"a boot image whose release cannot be one ({release[:64]!r})")
+    return release
 
 
 def _u16(data: bytes, offset: int) -> int:
@@ -272,62 +282,133 @@ def _unsigned(image: bytes) -> bytes:
 ELF_MAGIC = b"\x7fELF"
 _XEN_PHYS32_ENTRY = 18
 """XEN_ELFNOTE_PHYS32_ENTRY (xen/interface/elfnote.h): the address at which PVH guests start, 32-bit mode."""
+_STUMBLES = (
+    *(ConstructError, ValueError, LookupError, AssertionError, struct.error),
+    *(OverflowError, AttributeError, TypeError, ZeroDivisionError),
+)
+"""What pyelftools raises, apart from ELFError, on what is no sound file."""
+_MOST_SEGMENTS, _MOST_SECTIONS = 1000, 10_000
+"""A kernel has some ten, and some hundred."""
+_NOTE = struct.Struct("<III")
+"""Bytes of the name, of the content, type."""
+_SYMBOL = struct.Struct("<IBBHQQ")
+"""Elf64_Sym: name, type and binding, visibility, section, address, size."""
+_LOCAL, _WEAK = 0, 2
+_RESERVED = 0xFF00
+"""From here on a number stands for no section (SHN_LORESERVE)."""
+_LONGEST_SYMBOL = 4096
+"""KSYM_NAME_LEN is 512; C++ and Rust have longer ones than C."""
 _KINDS = {"ET_REL": "an ELF object or kernel module", "ET_DYN": "an ELF program or library"}
 
 
 def check_elf(path: Path, data: bytes) -> None:
     """Raise NotAKernel, KernelError or ImageTruncated unless `data` is a whole x86-64 executable."""
     try:
-        elf = ELFFile(io.BytesIO(data))
-    except (ELFError, ConstructError) as error:
+        with sound_elf(io.BytesIO(data)) as elf:
+            if elf["e_type"] != "ET_EXEC":
+                raise NotAKernel(path=path, found=_KINDS.get(elf["e_type"], f"ELF of kind {elf['e_type']}"))
+            if elf["e_machine"] != "EM_X86_64" or elf.elfclass != 64:
+                raise _wrong_architecture(path, elf.get_machine_arch())
+            end = _end(elf)
+    except ELFError as error:
         raise ImageTruncated(path=path, present=len(data), promised="a whole ELF header") from error
-    if elf["e_type"] != "ET_EXEC":
-        raise NotAKernel(path=path, found=_KINDS.get(elf["e_type"], f"ELF of kind {elf['e_type']}"))
-    if elf["e_machine"] != "EM_X86_64" or elf.elfclass != 64:
-        raise _wrong_architecture(path, elf.get_machine_arch())
-    end = _end(elf)
     if len(data) < end:
         raise ImageTruncated(path=path, present=len(data), promised=f"at least {end}")
 
 
+@contextmanager
+def sound_elf(file: BinaryIO) -> Iterator[ELFFile]:
+    """An ELF file to be read in the block. Raises ELFError, there too, where it is not as it should be.
+
+    pyelftools believes what a file says of itself: its loops end where the file says so, and what it stumbles
+    over it raises as it comes.
+    """
+    try:
+        elf = ELFFile(file)
+        _check_tables(elf)
+        yield elf
+    except _STUMBLES as error:
+        raise ELFError(f"it is no sound ELF file: {error}") from error
+
+
+def _check_tables(elf: ELFFile) -> None:
+    """Raises ELFError where a table cannot be that of a kernel. (One that is cut short may be.)"""
+    segments, sections = elf["e_phnum"], elf["e_shnum"]
+    if segments and elf["e_phentsize"] != elf.structs.Elf_Phdr.sizeof():
+        raise ELFError(f"its segments' headers have {elf['e_phentsize']} bytes")
+    if elf["e_shoff"] and (not sections or elf["e_shentsize"] != elf.structs.Elf_Shdr.sizeof()):
+        raise ELFError(f"its {sections} sections' headers have {elf['e_shentsize']} bytes")
+    if segments > _MOST_SEGMENTS or sections > _MOST_SECTIONS:
+        raise ELFError(f"it has {segments} segments and {sections} sections")
+
+
 def memory_end(file: BinaryIO) -> int:
-    """The highest address that its segments fill. Raises ELFError, ConstructError."""
-    loaded = ELFFile(file).iter_segments(type="PT_LOAD")
-    return max((int(segment["p_paddr"] + segment["p_memsz"]) for segment in loaded), default=0)
+    """The highest address that its segments fill. Raises ELFError."""
+    with sound_elf(file) as elf:
+        loaded = elf.iter_segments(type="PT_LOAD")
+        return max((int(segment["p_paddr"] + segment["p_memsz"]) for segment in loaded), default=0)
 
 
 def has_pvh_entry(data: bytes) -> bool:
     """Whether QEMU can start this vmlinux directly: a `Xen` note of type 18 in a PT_NOTE segment.
 
-    QEMU reads it in hw/i386/x86-common.c (read_pvh_start_addr); Linux writes it with CONFIG_PVH.
+    QEMU reads it in hw/i386/x86-common.c (read_pvh_start_addr); Linux writes it with CONFIG_PVH. Raises
+    ELFError.
     """
+    with sound_elf(io.BytesIO(data)) as elf:
+        places = [(entry["p_offset"], entry["p_filesz"]) for entry in elf.iter_segments(type="PT_NOTE")]
+    if sum(size for _, size in places) > len(data):
+        raise ELFError("its notes overlap")
     return any(
-        note["n_name"] == "Xen" and note["n_type"] in {_XEN_PHYS32_ENTRY, "XEN_ELFNOTE_PHYS32_ENTRY"}
-        for segment in ELFFile(io.BytesIO(data)).iter_segments(type="PT_NOTE")
-        if isinstance(segment, NoteSegment)
-        for note in segment.iter_notes()
+        (name, kind) == (b"Xen\0", _XEN_PHYS32_ENTRY)
+        for start, size in places
+        for name, kind in _notes(data, start, min(start + size, len(data)))
     )
 
 
+def _notes(data: bytes, at: int, end: int) -> Iterator[tuple[bytes, int]]:
+    """Name and type of each note; both name and content are padded to four bytes (elf(5))."""
+    while at + _NOTE.size <= end:
+        name, content, kind = _NOTE.unpack_from(data, at)
+        at += _NOTE.size
+        yield data[at : min(at + name, end)], kind
+        at += (name + 3 & ~3) + (content + 3 & ~3)
+
+
 def symbols_of(data: bytes) -> Iterator[tuple[int, str, str]]:
-    """Address, kind (as nm prints it: `T`, `D`; lower case: local) and name, from the symbol table if any."""
-    elf = ELFFile(io.BytesIO(data))
-    for section in elf.iter_sections():
-        if not isinstance(section, SymbolTableSection):
-            continue
-        for symbol in section.iter_symbols():
-            if symbol.name and isinstance(symbol["st_shndx"], int):
-                yield (
-                    symbol["st_value"],
-                    _letter(elf, symbol["st_shndx"], symbol["st_info"]["bind"]),
-                    symbol.name,
-                )
+    """Address, kind (as nm prints it: `T`, `D`; lower case: local) and name, from the symbol table if any.
+
+    Raises ELFError.
+    """
+    with sound_elf(io.BytesIO(data)) as elf:
+        sections = list(elf.iter_sections())
+        tables = [section for section in sections if section["sh_type"] in {"SHT_SYMTAB", "SHT_DYNSYM"}]
+        # Else few bytes could be read very often.
+        if sum(table["sh_size"] for table in tables) > len(data):
+            raise ELFError("its symbol tables overlap")
+        for table in tables:
+            yield from _symbols(data, table, sections)
 
 
-def _letter(elf: ELFFile, section: int, bind: str) -> str:
-    flags = elf.get_section(section)["sh_flags"]
+def _symbols(data: bytes, table: Section, sections: list[Section]) -> Iterator[tuple[int, str, str]]:
+    names = _content(data, sections[table["sh_link"]])
+    rows = _content(data, table)
+    for name, info, _, section, address, _ in _SYMBOL.iter_unpack(rows[: len(rows) // 24 * 24]):
+        if name and 0 < section < _RESERVED:
+            end = names.find(b"\0", name, name + _LONGEST_SYMBOL)
+            if end < 0:
+                raise ELFError("a symbol's name does not end")
+            text = names[name:end].decode("utf-8", "replace")
+            yield address, _letter(sections[section]["sh_flags"], info >> 4), text
+
+
+def _content(data: bytes, section: Section) -> bytes:
+    return data[section["sh_offset"] :][: section["sh_size"]]
+
+
+def _letter(flags: int, bind: int) -> str:
     letter = "T" if flags & SH_FLAGS.SHF_EXECINSTR else "D" if flags & SH_FLAGS.SHF_WRITE else "R"
-    return letter.lower() if bind == "STB_LOCAL" else "W" if bind == "STB_WEAK" else letter
+    return letter.lower() if bind == _LOCAL else "W" if bind == _WEAK else letter
 
 
 def _end(elf: ELFFile) -> int:
@@ -377,7 +458,7 @@ def vmlinux_of(image: KernelImage) -> Extracted:
         bootable = data[:4] == ELF_MAGIC and has_pvh_entry(data)
     except _CannotUnpack as error:
         return _booted_whole(image, str(error))
-    except (ELFError, ConstructError) as error:
+    except ELFError as error:
         raise _damaged(image, f"its unpacked payload is no whole ELF file ({error})") from error
     if data[:4] != ELF_MAGIC:
         raise _damaged(image, f"its unpacked payload is not ELF (it starts {data[:4].hex(' ')})")
@@ -408,10 +489,12 @@ def _unpack(image: KernelImage) -> bytes:
     for magic, method, unpack in _METHODS:
         if payload.startswith(magic):
             try:
-                data = unpack(payload)
                 # The build wrote the length behind the packed data; gzip does so itself.
                 promised = struct.unpack("<I", payload[-4:])[0]
-                if len(data) & 0xFFFFFFFF != promised:
+                if promised > min(_MOST_UNPACKED, len(payload) * _MOST_TIMES):
+                    raise ValueError(f"it says that it unpacks to {promised} bytes, as no kernel does")
+                data = unpack(payload, promised)
+                if len(data) != promised:
                     raise ValueError(f"it unpacks to {len(data)} bytes, not {promised}")
             except (zlib.error, lzma.LZMAError, OSError, EOFError, ValueError, *_FOREIGN_ERRORS) as error:
                 raise _damaged(image, f"its {method} payload cannot be unpacked ({error})") from error
@@ -433,6 +516,16 @@ def _damaged(image: KernelImage, problem: str) -> ImageError:
     )
 
 
+_Unpack = Callable[[bytes, int], bytes]
+"""From a payload, and the bytes that it says it unpacks to."""
+_PIECE = 1024
+"""Bytes that are unpacked at once: of zstd, no more than 32 MiB come out of them."""
+_MOST_UNPACKED = 1 << 30
+"""The x86-64 kernel's own address range (KERNEL_IMAGE_SIZE, with KASLR)."""
+_MOST_TIMES = 200
+"""The times that a payload may grow: those of kernels become three to eight times as large."""
+
+
 class _Stream(Protocol):
     """A decompressor that is fed a stream: it returns what it has when that ends early, without an error."""
 
@@ -442,31 +535,49 @@ class _Stream(Protocol):
     def decompress(self, data: bytes, /) -> bytes: ...
 
 
-def _to_its_end(stream: Callable[[], _Stream]) -> Callable[[bytes], bytes]:
+def _to_its_end(stream: Callable[[], _Stream]) -> _Unpack:
     """Unpack all of it. Only at the stream's end are the checksums of xz, zstd, gzip and bzip2 compared."""
 
-    def unpacked(payload: bytes) -> bytes:
-        decompressor = stream()
-        data = decompressor.decompress(payload)
-        if not decompressor.eof:
-            raise EOFError("it ends too early")
-        return data
+    def unpacked(payload: bytes, size: int) -> bytes:
+        decompressor, blocks = stream(), _Blocks(size)
+        for start in range(0, len(payload), _PIECE):
+            blocks.add(decompressor.decompress(payload[start : start + _PIECE]))
+            if decompressor.eof:
+                return blocks.joined()
+        raise EOFError("it ends too early")
 
     return unpacked
 
 
-def _lz4(payload: bytes) -> bytes:
+class _Blocks:
+    """What was unpacked so far, and no more than was promised."""
+
+    def __init__(self, size: int) -> None:
+        self._left, self._blocks = size, list[bytes]()
+
+    def add(self, block: bytes) -> None:
+        """Raises ValueError where that is too much."""
+        self._left -= len(block)
+        if self._left < 0:
+            raise ValueError("it unpacks to more bytes than it says")
+        self._blocks.append(block)
+
+    def joined(self) -> bytes:
+        return b"".join(self._blocks)
+
+
+def _lz4(payload: bytes, size: int) -> bytes:
     """The legacy frame: magic, then blocks with their packed length in front."""
-    blocks, position, end = [], 4, len(payload) - 4
+    blocks, position, end = _Blocks(size), 4, len(payload) - 4
     while position + 4 <= end:
         length = struct.unpack_from("<I", payload, position)[0]
         block = payload[position + 4 : position + 4 + length]
-        blocks.append(lz4.block.decompress(block, uncompressed_size=_LZ4_LEGACY_BLOCK))
+        blocks.add(lz4.block.decompress(block, uncompressed_size=_LZ4_LEGACY_BLOCK))
         position += 4 + length
-    return b"".join(blocks)
+    return blocks.joined()
 
 
-def _lzo(payload: bytes) -> bytes:
+def _lzo(payload: bytes, _size: int) -> bytes:
     """By the program lzop: its container has no reader in Python that is kept up."""
     program = shutil.which("lzop")
     if program is None:
@@ -480,7 +591,7 @@ def _lzo(payload: bytes) -> bytes:
 _WITH_CHECKSUM = {"gzip", "xz", "zstd", "bzip2", "lzo"}
 """Their streams (lzop's container) say whether they are whole, as the kernel's build makes them."""
 _FOREIGN_ERRORS = (zstandard.ZstdError, lz4.block.LZ4BlockError, struct.error)
-_METHODS: tuple[tuple[bytes, str, Callable[[bytes], bytes]], ...] = (
+_METHODS: tuple[tuple[bytes, str, _Unpack], ...] = (
     (b"\x1f\x8b", "gzip", _to_its_end(lambda: zlib.decompressobj(wbits=31))),
     (b"\xfd7zXZ\0", "xz", _to_its_end(lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ))),
     (b"\x28\xb5\x2f\xfd", "zstd", _to_its_end(lambda: zstandard.ZstdDecompressor().decompressobj())),

@@ -5,7 +5,6 @@ the booted kernel (nokaslr), which whoever boots it hands to `save_symbols`; the
 """
 
 import re
-import struct
 import warnings
 from bisect import bisect_right
 from collections import defaultdict
@@ -18,14 +17,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from elftools.common.exceptions import ELFError
-from elftools.elf.elffile import ELFFile
 from pydantic import ValidationError
 
 from ktrial.file_digests import sealed, unsealed
 from ktrial.kernels import FUNCTION_FILES
 from ktrial.kernels.errors import SymbolsUnknown
 from ktrial.kernels.files import file_system_errors, write_atomically
-from ktrial.kernels.image import symbols_of
+from ktrial.kernels.image import sound_elf, symbols_of
 from ktrial.kernels.kernel_cache import KALLSYMS, SYSTEM_MAP
 from ktrial.model.base import Model, digest
 from ktrial.model.kernel import Kernel
@@ -75,9 +73,10 @@ def symbols_in(kernel: Kernel) -> Symbols:
     if system_map.exists():
         return Symbols(SYSTEM_MAP, parse_symbols(system_map.read_text(encoding="ascii", errors="replace")))
     if kernel.vmlinux is not None:
-        entries = sorted(symbols_of(kernel.vmlinux.read_bytes()))
-        if len(entries) >= _FEWEST_SYMBOLS:
-            return Symbols("vmlinux", tuple(Symbol(*entry) for entry in entries))
+        with suppress(ELFError):  # it is booted by its segments: its sections may be of no use
+            entries = sorted(symbols_of(kernel.vmlinux.read_bytes()))
+            if len(entries) >= _FEWEST_SYMBOLS:
+                return Symbols("vmlinux", tuple(Symbol(*entry) for entry in entries))
     raise SymbolsUnknown(name=kernel.name)
 
 
@@ -134,6 +133,8 @@ _FORMAT = 1
 """Of what is kept; greater whenever another ktrial finds something else."""
 _TABLE = "__bug_table"
 _LONGEST_NAME = 400
+_ANY_SIZE = 1 << 64
+"""Greater than that of any section."""
 _SOURCE = re.compile(rb"(?:^|.* )((?:[\w+.-]+/)*[\w+.-]+\.c)", re.DOTALL)
 """A C file's path. In newer kernels a warning's condition may stand before it, in brackets
 (CONFIG_DEBUG_BUGVERBOSE_DETAILED). Headers tell nothing: their code is inlined everywhere."""
@@ -232,14 +233,20 @@ class _Image:
     """An ELF image whose sections lie in the file as they are."""
 
     def __init__(self, content: bytes) -> None:
+        """Raises ELFError. Sections that are not in the file are left out."""
         self._content = content
-        elf = ELFFile(BytesIO(content))
-        self._places = [
-            (section["sh_addr"], section["sh_size"], section["sh_offset"])
-            for section in elf.iter_sections()
-            if section["sh_type"] == "SHT_PROGBITS" and section["sh_addr"]
-        ]
-        table = elf.get_section_by_name(_TABLE)
+        with sound_elf(BytesIO(content)) as elf:
+            sections = [
+                section
+                for section in elf.iter_sections()
+                if section["sh_type"] == "SHT_PROGBITS"
+                and section["sh_addr"]
+                and 0 < section["sh_offset"] <= len(content) - section["sh_size"]
+            ]
+        self._places = sorted(
+            (section["sh_addr"], section["sh_size"], section["sh_offset"]) for section in sections
+        )
+        table = next((section for section in sections if section.name == _TABLE), None)
         self._start, self._end = (table["sh_addr"], table["sh_addr"] + table["sh_size"]) if table else (0, 0)
 
     def entries(self, layout: _Layout) -> Iterator[tuple[int, str]]:
@@ -254,21 +261,22 @@ class _Image:
 
     def _number(self, address: int) -> int:
         place = self._place(address)
-        return int(struct.unpack_from("<i", self._content, place)[0]) if place is not None else 0
+        return int.from_bytes(self._content[place : place + 4], "little", signed=True) if place else 0
 
     def _text(self, address: int) -> bytes:
         """The string that begins at the address; empty where none begins there."""
         place = self._place(address)
-        if place is None or self._content[place - 1]:
+        if not place or self._content[place - 1]:
             return b""
         end = self._content.find(b"\0", place, place + _LONGEST_NAME)
         return self._content[place:end] if end > 0 else b""
 
     def _place(self, address: int) -> int | None:
-        for start, size, offset in self._places:
-            if start <= address < start + size:
-                return int(offset + address - start)
-        return None
+        index = bisect_right(self._places, (address, _ANY_SIZE))
+        if not index:
+            return None
+        start, size, offset = self._places[index - 1]
+        return int(offset + address - start) if address < start + size else None
 
 
 def _files(code: Iterable[Symbol], anchors: Mapping[int, str]) -> dict[str, str]:

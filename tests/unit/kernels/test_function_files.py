@@ -4,10 +4,12 @@ import struct
 from pathlib import Path
 
 import pytest
+from tests.support.kernel_images import elf_with_symbols
 from tests.support.scripted import a_kernel
 
 from ktrial.file_digests import sealed, unsealed
-from ktrial.kernels.symbols import function_files
+from ktrial.kernels.errors import SymbolsUnknown
+from ktrial.kernels.symbols import function_files, symbols_in
 from ktrial.model.kernel import Kernel
 from ktrial.model.profile import FunctionFiles
 
@@ -115,7 +117,7 @@ def test_another_use_reads_neither_symbols_nor_the_image_again(
     files = function_files(first)
     with monkeypatch.context() as patch:
         patch.setattr("ktrial.kernels.symbols.symbols_in", _never)
-        patch.setattr("ktrial.kernels.symbols.ELFFile", _never)
+        patch.setattr("ktrial.kernels.symbols.sound_elf", _never)
         assert function_files(first.model_copy(update={"name": "the same kernel's other name"})) == files
 
 
@@ -146,3 +148,17 @@ def test_a_cache_that_cannot_be_written_is_no_error(tmp_path: Path, monkeypatch:
     monkeypatch.setattr("ktrial.kernels.symbols.write_atomically", full)
     assert function_files(kernel(tmp_path, a_table(12, 4, from_itself=True))).files == FILES
     assert list(tmp_path.glob("*.json")) == []
+
+
+def test_a_table_that_is_longer_than_the_file_is_none(tmp_path: Path) -> None:
+    whole = bytearray(a_table(12, 4, from_itself=True))
+    table = struct.unpack_from("<Q", whole, 40)[0] + 2 * 64
+    struct.pack_into("<Q", whole, table + 32, 1 << 62)
+    assert function_files(kernel(tmp_path, bytes(whole))).files == {}
+
+
+def test_a_vmlinux_with_sections_that_are_not_there_tells_no_symbols(tmp_path: Path) -> None:
+    vmlinux = tmp_path / "vmlinux"
+    vmlinux.write_bytes(elf_with_symbols(2000)[:-400])
+    with pytest.raises(SymbolsUnknown):
+        symbols_in(a_kernel(image=tmp_path / "vmlinuz", vmlinux=vmlinux))

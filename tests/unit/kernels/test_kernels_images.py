@@ -8,17 +8,26 @@ import struct
 from pathlib import Path
 
 import pytest
+from elftools.common.exceptions import ELFError
 from tests.support import kernel_images as make
 
 from ktrial.kernels.config import embedded_config
 from ktrial.kernels.errors import ImageError, ImageTruncated, NotAKernel
-from ktrial.kernels.image import ImageKind, boot_image, has_pvh_entry, read_image, vmlinux_of
+from ktrial.kernels.image import ImageKind, boot_image, has_pvh_entry, read_image, symbols_of, vmlinux_of
 
 GOOD = make.bzimage(make.COMPRESSIONS["zstd"](make.elf()))
 ZBOOT = b"MZ\0\0zimg" + struct.pack("<II", 4096, 9000) + bytes(8) + b"gzip\0".ljust(32, b"\0") + bytes(9000)
 ARM64 = bytes(0x38) + b"ARM\x64" + bytes(4096)
 RISCV = bytes(0x38) + b"RSC\x05" + bytes(4096)
 ZIMAGE = bytes(0x24) + b"\x18\x28\x6f\x01" + bytes(4096)
+
+
+def changed(content: bytes, at: int, layout: str, value: int) -> bytes:
+    """With another value at that place."""
+    made = bytearray(content)
+    struct.pack_into(layout, made, at, value)
+    return bytes(made)
+
 
 REFUSED = [
     # what, its bytes, the error, a part of its message
@@ -41,6 +50,22 @@ REFUSED = [
     ("a 32-bit bzImage", make.bzimage(b"x" * 64, xloadflags=0), ImageError, "32-bit x86"),
     ("an ancient bzImage", make.bzimage(b"x", protocol=0x204), NotAKernel, "protocol 2.04"),
     ("no version", make.bzimage(b"x" * 64, version=""), NotAKernel, "without a version string"),
+    (
+        "a release that leads elsewhere",
+        make.bzimage(b"x" * 64, "../../../tmp/x (a@b) #1"),
+        NotAKernel,
+        "release",
+    ),
+    (
+        "a release that clears terminals",
+        make.bzimage(b"x" * 64, "6.1\x1b[2J (a@b) #1"),
+        NotAKernel,
+        "release",
+    ),
+    ("a vmlinux whose release leads elsewhere", make.elf(release="../../x"), NotAKernel, "'../../x'"),
+    ("headers of no size", changed(make.elf(), 54, "<H", 0), ImageTruncated, "a whole ELF header"),
+    ("segments without number", changed(make.elf(), 56, "<H", 0xFFFF), ImageTruncated, "a whole ELF header"),
+    ("sections without number", changed(make.elf(), 40, "<Q", 64), ImageTruncated, "a whole ELF header"),
     ("a cut bzImage", GOOD[:20_000], ImageTruncated, "it has 20000 bytes, its header promises at least"),
     ("a bzImage cut in its header", GOOD[:0x210], ImageTruncated, "it has 528 bytes"),
     ("an ELF program", make.elf(kind=make.SHARED), NotAKernel, "an ELF program or library"),
@@ -316,3 +341,40 @@ def test_a_bzimage_without_all_that_is_loaded_is_cut_short(tmp_path: Path) -> No
     path.write_bytes(data)
     with pytest.raises(ImageTruncated, match="promises at least"):
         read_image(path)
+
+
+@pytest.mark.parametrize("method", ["gzip", "xz", "lzma", "bzip2", "zstd"])
+def test_few_bytes_do_not_unpack_to_very_many(tmp_path: Path, method: str) -> None:
+    payload = make.COMPRESSIONS[method](make.elf(extra=bytes(64 << 20)))
+    (tmp_path / "vmlinuz").write_bytes(make.bzimage(payload))
+    with pytest.raises(ImageError, match=r"unpacks to \d+ bytes, as no kernel does"):
+        vmlinux_of(read_image(tmp_path / "vmlinuz"))
+
+
+@pytest.mark.parametrize("method", ["gzip", "xz", "lzma", "bzip2", "zstd", "lz4"])
+def test_a_payload_unpacks_to_no_more_than_it_says(tmp_path: Path, method: str) -> None:
+    payload = make.COMPRESSIONS[method](make.elf())
+    (tmp_path / "vmlinuz").write_bytes(make.bzimage(payload[:-4] + struct.pack("<I", 1000)))
+    with pytest.raises(ImageError, match=r"unpacks to more bytes than it says"):
+        vmlinux_of(read_image(tmp_path / "vmlinuz"))
+
+
+def test_symbols_are_told_as_nm_tells_them() -> None:
+    symbols = list(symbols_of(make.elf_with_symbols(3)))
+    base = 0xFFFFFFFF81000000
+    assert symbols == [(base, "T", "f0"), (base + 16, "t", "f1"), (base + 32, "T", "f2")]
+
+
+def test_symbols_of_no_sound_file_are_an_error() -> None:
+    whole = make.elf_with_symbols(3)
+    table = struct.unpack_from("<Q", whole, 40)[0] + 2 * 64
+    for at, value in ((table + 32, len(whole) + 1), (table + 40, 99)):  # its size, its table of names
+        with pytest.raises(ELFError):
+            list(symbols_of(changed(whole, at, "<Q", value)))
+    with pytest.raises(ELFError, match="past EOF"):
+        list(symbols_of(whole[:-400]))
+
+
+def test_notes_that_overlap_are_an_error() -> None:
+    with pytest.raises(ELFError, match="notes overlap"):
+        has_pvh_entry(changed(make.elf(), 64 + 32, "<Q", 1 << 40))
