@@ -11,7 +11,7 @@ JOBS ?= $(shell echo $$(($$(nproc) + 1)))
 # Which system packages: `build` for building and running, `test` for the tests as well.
 PURPOSE := build
 
-.PHONY: help demo test test-nightly test-clean-room test-mutation test-slow bench lint unit-test guest-test guest setup system wheel docs share clean \
+.PHONY: help demo test test-nightly test-clean-room test-mutation test-slow bench fuzz lint unit-test guest-test guest setup system wheel docs share clean \
     checks check-python lint-rust test-rust check-rust
 
 help:
@@ -21,6 +21,7 @@ help:
 	@echo 'make test-slow      the part of it that builds kernels'
 	@echo 'make test-clean-room  all of that on bare Debian 12, 13 and testing, as root and as an ordinary user; resumes'
 	@echo 'make test-mutation  the share of changes in the code that the tests notice; an hour; resumes'
+	@echo 'make fuzz    inputs that coverage guides for the readers of strangers'"'"' bytes; MINUTES=10 for each target'
 	@echo 'make bench   speeds, as ratios measured side by side'
 	@echo 'make guest   build the guest programs'
 	@echo 'make wheel   build dist/ktrial-*.whl'
@@ -122,6 +123,19 @@ test-slow: setup
 bench: PURPOSE := bench
 bench: setup
 	$(BIN)/python -m bench.bench $(BENCH)
+
+# The readers of a stranger's bytes: tests/fuzz/README.md. TARGETS='bundle frames' are some of them.
+MINUTES ?= 10
+TARGETS :=
+fuzz: setup target/fuzz-env/.set-up
+	PYTHONPATH="src:$$(echo $(VENV)/lib/python3*/site-packages)" \
+	    nice target/fuzz-env/bin/python -m tests.fuzz --minutes $(MINUTES) $(TARGETS)
+
+target/fuzz-env/.set-up: tests/fuzz/requirements.txt
+	@$(PYTHON) -m venv target/fuzz-env
+	@target/fuzz-env/bin/pip install --quiet --disable-pip-version-check --require-hashes --only-binary=:all: \
+	    -r $< || { echo "fuzz: atheris could not be installed: it is there for Python 3.11 to 3.13, by pip" >&2; exit 2; }
+	@touch $@
 
 setup: system $(VENV)/.set-up guest
 
