@@ -19,7 +19,7 @@ from typing import Literal
 from tests.support.fleets import BEHAVIOUR, logged, run_on, study_of
 
 from ktrial.experiment.resources import Resources
-from ktrial.fault_points import VARIABLE
+from ktrial.fault_points import SIGNAL, VARIABLE
 from ktrial.fleet.fleet import Fleet
 from ktrial.fleet.settings import FleetSettings
 from ktrial.installation import CACHE
@@ -34,6 +34,10 @@ _SERVER.set_forkserver_preload(
 )
 
 
+_WORKER_TTL = "TEST_WORKER_TTL"
+"""A variable: how long a worker may be silent. Dask has read its own before it was forked."""
+
+
 def _run(name: str, arguments: tuple[str, ...], environment: dict[str, str], directory: str) -> None:
     """Be a scheduler, a worker or a client."""
     quiet = os.open(os.devnull, os.O_RDWR)
@@ -44,8 +48,10 @@ def _run(name: str, arguments: tuple[str, ...], environment: dict[str, str], dir
     os.chdir(directory)
     tempfile.tempdir = None
     if name == "scheduler":
+        import dask
         from distributed.cli.dask_scheduler import main
 
+        dask.config.set({"distributed.scheduler.worker-ttl": environment[_WORKER_TTL]})
         main(arguments)
     elif name == "worker":
         from ktrial.fleet import serving
@@ -76,6 +82,8 @@ class FleetProcesses:
     others: list[ForkServerProcess] = field(default_factory=list)
     tls: tuple[Path, Path, Path] | None = None
     """The authority's certificate, the scheduler's, its key."""
+    worker_ttl: str = "5 minutes"
+    """How long a worker may be silent."""
 
     @property
     def address(self) -> str:
@@ -88,14 +96,16 @@ class FleetProcesses:
             files = [word for name, file in zip(names, self.tls, strict=True) for word in (name, str(file))]
             arguments += ["--protocol", "tls", *files]
         arguments += ["--no-dashboard", "--dashboard-address", "127.0.0.1:0"]
-        self.scheduler = started("scheduler", arguments, self.directory)
+        self.scheduler = started("scheduler", arguments, self.directory, **{_WORKER_TTL: self.worker_ttl})
 
-    def start_worker(self, number: int, fault_point: str = "", fleet: str = "") -> ForkServerProcess:
-        """A worker whose cache is called as its number; killed at the point where one is named.
+    def start_worker(
+        self, number: int, fault_point: str = "", fleet: str = "", signal: str = "SIGKILL"
+    ) -> ForkServerProcess:
+        """A worker whose cache is called as its number; it gets the signal at the point where one is named.
 
         `fleet`: the fleet's file, in place of the address.
         """
-        armed = {VARIABLE: fault_point} if fault_point else {}
+        armed = {VARIABLE: fault_point, SIGNAL: signal} if fault_point else {}
         arguments = [fleet or self.address, "--name", f"worker-{number}"]
         cache = str(self.directory / "caches" / str(number))
         self.others.append(started("worker", arguments, self.directory, **armed, **{CACHE: cache}))
@@ -117,12 +127,14 @@ class FleetProcesses:
 
 
 @contextmanager
-def fleet_processes(directory: Path, tls: tuple[Path, Path, Path] | None = None) -> Iterator[FleetProcesses]:
+def fleet_processes(
+    directory: Path, tls: tuple[Path, Path, Path] | None = None, worker_ttl: str = "5 minutes"
+) -> Iterator[FleetProcesses]:
     """With a scheduler; all end with the block."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    processes = FleetProcesses(directory, port, tls=tls)
+    processes = FleetProcesses(directory, port, tls=tls, worker_ttl=worker_ttl)
     processes.start_scheduler()
     try:
         yield processes

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.fault_points import declared
-from tests.support.fleet_processes import PERTURBATIONS, FleetProcesses, connected
+from tests.support.fleet_processes import PERTURBATIONS, FleetProcesses, connected, fleet_processes
 from tests.support.fleets import (
     Heard,
     a_fleet,
@@ -58,6 +58,21 @@ def test_a_worker_that_is_killed_loses_nothing(
         record = run_on(fleet, STUDY, store)
     killed.join()
     assert killed.exitcode == -signal.SIGKILL
+    assert len(record.trials) == TRIALS
+    assert numbers(record) == numbers(run_here(STUDY, other))
+
+
+@pytest.mark.nightly
+def test_the_trials_of_a_worker_that_stalls_are_run_by_another(
+    tmp_path: Path, store: Store, other: Store
+) -> None:
+    """It is stopped in a trial and says nothing more; Dask gives it up after its `worker-ttl`."""
+    with fleet_processes(tmp_path, worker_ttl="3 s") as processes:
+        processes.start_worker(1, fault_point=IN_A_TRIAL, signal="SIGSTOP")
+        with connected(processes) as fleet:
+            with_all_there(fleet, 1)
+            processes.start_worker(2)
+            record = run_on(fleet, STUDY, store)
     assert len(record.trials) == TRIALS
     assert numbers(record) == numbers(run_here(STUDY, other))
 
