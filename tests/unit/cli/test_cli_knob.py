@@ -192,7 +192,7 @@ def test_systemd_takes_the_unit(tmp_path: Path, directory: str) -> None:
 def complaint_of_systemd(unit: Path) -> str:
     """What it says of a unit; empty where nothing is wrong."""
     checked = subprocess.run(
-        ["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, check=False
+        ["systemd-analyze", "--man=no", "verify", str(unit)], capture_output=True, text=True, check=False
     )
     return checked.stderr.strip() or ("" if checked.returncode == 0 else f"status {checked.returncode}")
 

@@ -56,12 +56,7 @@ class StudyFileOptions(StudyRunOptions):
     )
 
 
-@examples(
-    "ktrial run quick",
-    "ktrial run my-study.toml --dry-run",
-    "ktrial run my-study.toml --host lab1,lab2",
-    "ktrial run --list",
-)
+@examples("ktrial run quick --dry-run", "ktrial run my-study.toml --host lab1,lab2", "ktrial run --list")
 @on_fleet
 @waits_for_machine
 def run(
