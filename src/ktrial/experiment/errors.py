@@ -6,6 +6,7 @@ from ktrial.kernels.errors import (
     BuildToolsMissing,
     CacheFull,
     CacheUnusable,
+    ProcessesSpent,
     SandboxFailed,
     ToolMissing,
 )
@@ -44,6 +45,7 @@ HOST_PROBLEMS: tuple[type[KtrialError], ...] = (
     CacheUnusable,
     GuestProgramsMissing,
     HostProblem,
+    ProcessesSpent,
     SandboxFailed,
     StoreError,
     SystemNotReady,

@@ -205,6 +205,11 @@ class SandboxFailed(BuildError):
     hint = "bwrap --version; ktrial doctor"
 
 
+class ProcessesSpent(KernelError):
+    text = "No build can be started: user {user}, whose processes builds are, has as many as it may."
+    hint = "wait for the build that has started them, or end it: pkill -KILL -u {user}"
+
+
 class BuildDiffers(BuildError):
     text = "Another system was to build {directory}, and built something else: {problem}."
     hint = "the same command asks another one; --fleet none builds here"

@@ -6,15 +6,17 @@ import socket
 import subprocess
 import threading
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from tests.support.fake_builds import a_buildable_source, a_patch, has_what_builds_need
 
+from ktrial.experiment.errors import HOST_PROBLEMS
 from ktrial.kernels.build import sandbox
 from ktrial.kernels.build.builds import build
 from ktrial.kernels.build.requests import requested
-from ktrial.kernels.errors import BuildFailed, KernelUsageError, SandboxFailed
+from ktrial.kernels.errors import BuildFailed, KernelUsageError, ProcessesSpent, SandboxFailed
 
 pytestmark = pytest.mark.skipif(bool(sandbox.problem()), reason=sandbox.problem() or "there is one")
 
@@ -242,3 +244,47 @@ def test_a_compiler_that_lies_in_the_home_brings_no_more_of_it(
     words = sandbox.Sandbox((), (), {"CC": str(program)}).command(["true"], {})
     assert tmp_path / seen in destinations(words)
     assert tmp_path not in destinations(words)
+
+
+WITHOUT_PROCESSES = """\
+#!/bin/sh
+echo >> {tries}
+[ $(wc -l < {tries}) -gt {refused} ] && exit 0
+echo 'setpriv: failed to execute true: Resource temporarily unavailable' >&2
+exit 126
+"""
+
+
+@pytest.fixture
+def bubblewrap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], Path]]:
+    """One in place of the system's, which finds that no process can be started, so many times."""
+
+    def install(refused: int) -> Path:
+        directory, tries = tmp_path / "programs", tmp_path / "tries"
+        directory.mkdir()
+        (directory / "bwrap").write_text(WITHOUT_PROCESSES.format(tries=tries, refused=refused))
+        (directory / "bwrap").chmod(0o755)
+        monkeypatch.setenv("PATH", f"{directory}:{os.environ['PATH']}")
+        sandbox.forget()
+        return tries
+
+    yield install
+    sandbox.forget()
+
+
+def test_processes_that_another_build_has_are_waited_for(bubblewrap: Callable[[int], Path]) -> None:
+    """That none can be started says nothing about what this system lets bubblewrap do."""
+    tries = bubblewrap(2)
+    assert sandbox.problem() == ""
+    assert len(tries.read_text().splitlines()) >= 3
+
+
+def test_nothing_is_built_outside_of_the_sandbox_where_another_build_has_all_processes(
+    bubblewrap: Callable[[int], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = a_buildable_source(tmp_path / "linux")
+    bubblewrap(10_000)
+    monkeypatch.setattr(sandbox, "MOST_WAIT", 0.0)
+    with pytest.raises(ProcessesSpent, match="has as many as it may") as raised:
+        build(requested(str(source), directory=tmp_path))
+    assert isinstance(raised.value, HOST_PROBLEMS)

@@ -135,6 +135,18 @@ def test_a_build_whose_compiler_was_killed_says_nothing_about_its_source(source:
     assert "dmesg" in raised.value.advice
 
 
+@pytest.mark.parametrize("words", ["sh: 1: Cannot fork", "make: fork: Resource temporarily unavailable"])
+def test_a_build_that_could_start_no_process_says_nothing_about_its_source(
+    words: str, source: Path, cache: Path
+) -> None:
+    """Builds of root are one user's: another build may have all processes that this user may have."""
+    makefile = source / "Makefile"
+    makefile.write_text(makefile.read_text().replace("\nvmlinux: ", f"\n$(info {words})\nvmlinux: ", 1))
+    (source / "kernel/zz.c").write_text("ERROR\n")
+    with pytest.raises(BuildCutShort, match="no more processes could be started"):
+        build(asked(source))
+
+
 @pytest.mark.parametrize("name", ["TERM", "KILL", "HUP"])
 def test_a_make_that_a_signal_ended_before_it_said_a_word_was_cut_short(
     name: str, source: Path, cache: Path

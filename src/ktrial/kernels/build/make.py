@@ -259,6 +259,8 @@ class Make:
         name = self._name
         error = first_error(output)
         problem = error or f"make ended with status {status}"
+        if _NO_PROCESS.search(output):
+            problem = "no more processes could be started"
         if why := sandbox.refusal_in(output):
             return SandboxFailed(directory=name, problem=why)
         if tool := wanted_tool(output):
@@ -633,9 +635,13 @@ _NO_MEMORY = re.compile(
 """What compilers and linkers say where this host has none left."""
 
 
+_NO_PROCESS = re.compile(r": Resource temporarily unavailable$|\bCannot fork$", re.MULTILINE)
+"""What make, shells and compilers say where their user has as many processes as it may, of any builds."""
+
+
 def cut_short(output: str) -> bool:
-    """Whether a failed build was ended from outside, or had no memory: another time it may succeed."""
-    return bool(_KILLED.search(output) or _NO_MEMORY.search(output))
+    """Whether a failed build was ended from outside, or had no memory, or no process: it may yet succeed."""
+    return any(sign.search(output) for sign in (_KILLED, _NO_MEMORY, _NO_PROCESS))
 
 
 _NO_FILE = re.compile(r"fatal error: (?P<header>\S+): No such file or directory$|No rule to make target ")

@@ -15,6 +15,7 @@ import resource
 import shutil
 import stat
 import subprocess
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from pathlib import Path
 
 from ktrial.installation import cache_directory
 from ktrial.kernels.build import system_calls
-from ktrial.kernels.errors import BUBBLEWRAP, KernelUsageError
+from ktrial.kernels.errors import BUBBLEWRAP, KernelUsageError, ProcessesSpent
 from ktrial.package_names import INSTALL
 
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store", "/gnu/store")
@@ -67,6 +68,10 @@ _ALONE = (
     *("--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"),
     *("--new-session", "--hostname", "ktrial", "--cap-drop", "ALL", "--die-with-parent"),
 )
+MOST_WAIT = 60.0
+"""Seconds for which another build may have all processes that builds may have."""
+_BETWEEN_TRIES = 0.5
+_NO_PROCESS = "Resource temporarily unavailable"
 _LIMITS = {
     "nproc": (resource.RLIMIT_NPROC, 8192),
     "fsize": (resource.RLIMIT_FSIZE, 16 << 30),
@@ -199,9 +204,7 @@ def problem() -> str:
 @lru_cache
 def _refusal(command: tuple[str, ...]) -> str:
     """What bubblewrap says of this command in place of running it; empty where it runs."""
-    finished = subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False
-    )
+    finished = _run(command)
     if finished.returncode == 0:
         return ""
     reason = refusal_in(finished.stderr) or f"exit status {finished.returncode}"
@@ -301,13 +304,30 @@ def _limit(kind: int, most: int) -> int:
 
 
 def _works(way: _Way) -> bool:
-    finished = subprocess.run(
-        [*way.before, *_system(), "--", *way.after, "true"],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        check=False,
-    )
-    return finished.returncode == 0
+    return _run((*way.before, *_system(), "--", *way.after, "true")).returncode == 0
+
+
+def _run(command: tuple[str, ...]) -> "subprocess.CompletedProcess[str]":
+    """Run what is tried; again, for a while, where a build of another ktrial leaves no process to be started.
+
+    That says nothing about what the system lets bubblewrap do. Raises ProcessesSpent.
+    """
+    until = time.monotonic() + MOST_WAIT
+    while True:
+        finished = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            env=os.environ | {"LC_ALL": "C"},
+        )
+        if finished.returncode == 0 or _NO_PROCESS not in finished.stderr:
+            return finished
+        if time.monotonic() > until:
+            raise ProcessesSpent(user=TENANT if os.geteuid() == 0 else os.geteuid())
+        time.sleep(_BETWEEN_TRIES)
 
 
 @lru_cache
