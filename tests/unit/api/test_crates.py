@@ -22,6 +22,7 @@ def test_the_crates_are_found() -> None:
     assert NAMES == [
         "agent",
         "coalesce",
+        "confine",
         "insn",
         "ksymbols",
         "launch",

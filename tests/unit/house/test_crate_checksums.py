@@ -43,7 +43,8 @@ def named() -> Iterator[tuple[str, str]]:
             for name, wanted in crate.get(kind, {}).items():
                 version = wanted if isinstance(wanted, str) else wanted.get("version", "")
                 if version:
-                    yield name, version.removeprefix("=")
+                    package = name if isinstance(wanted, str) else wanted.get("package", name)
+                    yield package, version.removeprefix("=")
 
 
 def test_every_version_that_is_named_is_recorded_and_no_registry_is() -> None:

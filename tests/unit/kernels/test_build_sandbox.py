@@ -1,6 +1,7 @@
 """Building is not trusted: what a source runs while it is built reaches its build directory alone."""
 
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -288,3 +289,13 @@ def test_nothing_is_built_outside_of_the_sandbox_where_another_build_has_all_pro
     with pytest.raises(ProcessesSpent, match="has as many as it may") as raised:
         build(requested(str(source), directory=tmp_path))
     assert isinstance(raised.value, HOST_PROBLEMS)
+
+
+def test_landlock_keeps_a_build_to_its_places_where_the_kernel_has_it(tmp_path: Path) -> None:
+    script = f"touch {tmp_path}/inside /tmp/inside /dev/shm/inside; touch /usr/outside /outside"
+    words = sandbox.Sandbox((), (tmp_path,), {}).command(["sh", "-c", script], os.environ)
+    if "/confine" not in words:
+        pytest.skip("this kernel does not use Landlock")
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (tmp_path / "inside").exists(), done.stderr
+    assert set(re.findall(r"cannot touch '(\S+)'", done.stderr)) == {"/usr/outside", "/outside"}

@@ -2,9 +2,10 @@
 
 No network, no other process, no home; of the system what compilers need, read-only; of the environment what a
 build is told; of the kernel the calls that builds make (`system_calls`). Nothing in /proc can be written, and
-no other namespace made. A user's builds are that user's, in a user namespace. root's are another user's: a
-number of their own, which owns what they may write and nothing else. A user namespace would not do there: who
-is `nobody` in it is root for /proc/sys.
+no other namespace made. Landlock keeps all of it to the same places once more, where the kernel has it. A
+user's builds are that user's, in a user namespace. root's are another user's: a number of their own, which
+owns what they may write and nothing else. A user namespace would not do there: who is `nobody` in it is root
+for /proc/sys.
 
 bwrap's own processes die at once of a signal, and make with them, before it could delete what is half
 written. So make's end is asked for through a pipe: who holds its other end closes it, or is killed.
@@ -18,7 +19,7 @@ import subprocess
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
@@ -27,6 +28,7 @@ from ktrial.installation import cache_directory
 from ktrial.kernels.build import system_calls
 from ktrial.kernels.errors import BUBBLEWRAP, KernelUsageError, ProcessesSpent
 from ktrial.package_names import INSTALL
+from ktrial.target.confinement import confine_program, words_of
 
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store", "/gnu/store")
 _SETTINGS = (
@@ -50,6 +52,8 @@ _PASSED_VARIABLES = frozenset(
     }
 )
 """Each by its name: CCACHE_REMOTE_STORAGE may hold a password."""
+_CONFINE = "/confine"
+"""Where it is inside."""
 _HOME = "/tmp"
 """Inside: empty, and gone afterwards."""
 _IN_MEMORY = 2 << 30
@@ -134,10 +138,16 @@ class Sandbox:
             *settings,
             "--chdir",
             "/",
+            *(("--ro-bind", str(confine_program()), _CONFINE) if way.is_landlocked else ()),
             "--",
             *way.after,
+            *(words_of(_CONFINE, self._writable_inside()) if way.is_landlocked else ()),
             *words,
         ]
+
+    def _writable_inside(self) -> Iterator[str]:
+        yield from (_HOME, "/dev")
+        yield from (str(self.seen(path).resolve()) for path in self._all_writable)
 
     @property
     def _all_writable(self) -> tuple[Path, ...]:
@@ -278,6 +288,8 @@ class _Way:
     """What it starts, which starts the command."""
     is_tenant: bool
     """Whether builds are another user's."""
+    is_landlocked: bool = False
+    """Whether the kernel keeps what is started to the places that it may write, by Landlock too."""
 
 
 def _way(program: str | None) -> _Way | None:
@@ -294,6 +306,9 @@ def _tried(program: str, filter_file: str) -> _Way | None:
     # root's bubblewrap becomes another user last of all: the filter is for what that user starts.
     tenant = _Way((*opening, program, *_ALONE, *_ROOTS, *calls), (*limits, *_BECOME_TENANT), is_tenant=True)
     way = tenant if os.geteuid() == 0 else own
+    within = replace(way, is_landlocked=True)
+    if confine_program() and _works(within):
+        return within
     return way if _works(way) else None
 
 
@@ -304,7 +319,11 @@ def _limit(kind: int, most: int) -> int:
 
 
 def _works(way: _Way) -> bool:
-    return _run((*way.before, *_system(), "--", *way.after, "true")).returncode == 0
+    places: tuple[str, ...] = ()
+    within: tuple[str, ...] = ()
+    if way.is_landlocked:
+        places, within = ("--ro-bind", str(confine_program()), _CONFINE), words_of(_CONFINE, (_HOME,))
+    return _run((*way.before, *_system(), *places, "--", *way.after, *within, "true")).returncode == 0
 
 
 def _run(command: tuple[str, ...]) -> "subprocess.CompletedProcess[str]":

@@ -27,7 +27,8 @@ fgetxattr flistxattr flock fork fremovexattr fsetxattr fstat fstatfs fsync ftrun
 futex_waitv futex_wake futimesat getcpu getcwd getdents getdents64 getegid geteuid getgid getgroups
 getitimer getpeername getpgid getpgrp getpid getppid getpriority getrandom getresgid getresuid getrlimit
 getrusage getsid getsockname getsockopt gettid gettimeofday getuid getxattr inotify_add_watch inotify_init
-inotify_init1 inotify_rm_watch ioctl ioprio_get ioprio_set kill lchown lgetxattr link linkat listen
+inotify_init1 inotify_rm_watch ioctl ioprio_get ioprio_set kill landlock_add_rule
+landlock_create_ruleset landlock_restrict_self lchown lgetxattr link linkat listen
 listxattr llistxattr lremovexattr lseek lsetxattr lstat madvise map_shadow_stack membarrier memfd_create
 mincore mkdir mkdirat mknod mknodat mlock mlock2 mlockall mmap mprotect mremap msync munlock munlockall
 munmap name_to_handle_at nanosleep newfstatat open openat openat2 pause pidfd_open pidfd_send_signal pipe

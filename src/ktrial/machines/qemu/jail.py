@@ -1,10 +1,10 @@
 """What QEMU may do on this host: little, since kernels and programs of strangers run in it.
 
 A guest that finds a way out of QEMU has QEMU's rights. So QEMU starts no other program, changes no user and
-no limits (its own filter of system calls), gains no rights by what it runs (`no_new_privs`), and writes no
-file longer than a limit. Of ktrial's environment it has named variables only. root's QEMUs are another
-user's: a number of their own, which owns nothing, without capabilities. What they read and write they have
-as open files.
+no limits (its own filter of system calls), gains no rights by what it runs (`no_new_privs`), writes no file
+longer than a limit, and none but what it was handed (Landlock, by the program `confine`). Of ktrial's
+environment it has named variables only. root's QEMUs are another user's: a number of their own, which owns
+nothing, without capabilities. What they read and write they have as open files.
 
 A host may lack a part of it. Then ktrial goes on without that part, and says so once.
 """
@@ -16,13 +16,14 @@ import shutil
 import stat
 import subprocess
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
 from ktrial.machines.guest_programs import coalesce
+from ktrial.target.confinement import confine_program, words_of
 from ktrial.target.errors import GuestProgramsMissing
 
 TENANT = 61_844
@@ -52,6 +53,8 @@ _TALK = '{"execute": "qmp_capabilities"}{"execute": "quit"}'
 _PATIENCE = 60.0
 _TRIED_BYTES = 1 << 30
 _IGNORED = "cannot be preloaded"
+_DEVICES = ("/dev",)
+"""/dev/kvm and /dev/null are opened to be written, and its rights are those of their files all the same."""
 _OF_FILES = frozenset({"-kernel", "-plugin", "-acpitable"})
 """QEMU's options that name files which are there already."""
 _SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
@@ -230,6 +233,7 @@ class _Part:
     rights: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()
     is_limited: bool = False
+    confined: bool = False
     problem: str = ""
     """Why it need not be tried; empty where it has to be."""
 
@@ -239,6 +243,8 @@ def _parts(user: int, kvm: bool) -> Iterator[_Part]:
     unlimited = "its memory and what it writes have no limit"
     yield _Part(unlimited, is_limited=True, problem=no_prlimit)
     yield _Part("what it starts may have more rights", rights=("--no-new-privs",))
+    no_confine = "" if confine_program() else "ktrial's program confine has not been built"
+    yield _Part("it can write what its user can", confined=True, problem=no_confine)
     if user == 0:
         yield _tenants(kvm)
     yield _Part("all system calls are open to it", arguments=SANDBOX)
@@ -265,14 +271,16 @@ def _may_end_others() -> bool:
     return bool(int(facts.get("CapEff", "0"), 16) & _CAP_KILL)
 
 
-def _together(parts: Iterable[_Part]) -> Jail:
+def _together(parts: Sequence[_Part]) -> Jail:
     user = tuple(word for part in parts for word in part.user)
     rights = tuple(word for part in parts for word in part.rights)
     # The kernel forgets the parent's signal where a process changes its user: that is asked for afterwards.
     become = ("setpriv", *user, "--") if user else ()
     first_to_go = ("choom", "-n", str(_SOONER_THAN_KTRIAL), "--") if shutil.which("choom") else ()
+    # Before it becomes another user, who may reach no file of ktrial's own; after what writes below /proc.
+    within = words_of(str(confine_program()), _DEVICES) if any(part.confined for part in parts) else ()
     return Jail(
-        before=(*become, "setpriv", *_DIES_WITH_KTRIAL, *rights, "--", *first_to_go),
+        before=(*first_to_go, *within, *become, "setpriv", *_DIES_WITH_KTRIAL, *rights, "--"),
         arguments=tuple(word for part in parts for word in part.arguments),
         is_tenant=bool(user),
         is_limited=any(part.is_limited for part in parts),

@@ -31,7 +31,6 @@ from ktrial.machines.qemu.boot import (
     snapshot_point_arguments,
 )
 from ktrial.machines.qemu.initramfs import InitramfsEntry
-from ktrial.machines.qemu.jail import jail_of
 from ktrial.machines.qemu.outcome import ProcessFrames, read_report
 from ktrial.machines.qemu.process import Children, QemuProcess, Qmp, are_full, inherited_path, memory_file
 from ktrial.machines.qemu.program import Qemu
@@ -295,8 +294,8 @@ def restored(
     Raises Unstarted or CannotLoadState.
     """
     with contextlib.ExitStack() as resources:
-        kept = snapshot.in_memory(snapshot) if jail_of(setup.qemu.program).is_tenant else None
-        ram = kept.descriptor if kept else snapshot.ram
+        kept = snapshot.in_memory(snapshot)  # the cache is not QEMU's to open for writing
+        ram = kept.descriptor
         stream = Stream(snapshot.state)
         arguments = [
             *_common(setup, snapshot.state, quiet=True),
