@@ -42,7 +42,7 @@ fn main() -> ExitCode {
         }
     }
     let error = Command::new(&order.program).args(&order.arguments).exec();
-    eprintln!("confine: {}: {error}", order.program.display());
+    eprintln!("confine: {}: {error}", order.program.to_string_lossy());
     ExitCode::from(NOT_RUN)
 }
 
@@ -59,7 +59,11 @@ fn order_in(mut words: impl Iterator<Item = OsString>) -> Option<Order> {
         writable.push(words.next()?);
     }
     let program = words.next()?;
-    Some(Order { writable, program, arguments: words.collect() })
+    Some(Order {
+        writable,
+        program,
+        arguments: words.collect(),
+    })
 }
 
 /// From now on this process, and what it becomes, is in the domain.
