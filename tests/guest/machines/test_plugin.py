@@ -17,6 +17,7 @@ from ktrial.machines.exact import ExactMachine, InstrumentedTarget
 from ktrial.machines.qemu import plugin, program
 from ktrial.machines.qemu.plugin import CacheShapes, NoPlugin, PluginBuild
 from ktrial.machines.qemu.plugin_counts import by_program
+from ktrial.machines.qemu.process import memory_file
 from ktrial.machines.qemu.program import Qemu
 from ktrial.model.profile import FunctionCount, RegionCounts
 from ktrial.target import StepResult
@@ -57,10 +58,12 @@ class Bench:
     def counted(self, caches: CacheShapes | None = None) -> tuple[tuple[StepResult, ...], Path]:
         """What the guest reports, and what the plugin wrote."""
         out = self.place / f"counts{len(list(self.place.iterdir()))}"
-        with out.open("w+b") as file, self.symbols.open("rb") as symbols:
-            os.fchmod(file.fileno(), 0o666)  # root's QEMU is another user
+        # QEMU writes no file that has a name.
+        with memory_file("counts") as file, self.symbols.open("rb") as symbols:
             into = self.target.counted_into
-            return into(file.fileno(), STEPS, symbols.fileno(), calls=True, caches=caches), out
+            results = into(file, STEPS, symbols.fileno(), calls=True, caches=caches)
+            out.write_bytes(os.pread(file, os.fstat(file).st_size, 0))
+        return results, out
 
 
 @pytest.fixture(scope="module")
