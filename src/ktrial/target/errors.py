@@ -49,6 +49,10 @@ class GuestProgramsMissing(GuestError):
     hint = "from a checkout: make guest; from PyPI: reinstall the ktrial wheel"
 
 
+class GuestProgramsDamaged(GuestProgramsMissing):
+    text = "ktrial's guest programs for {architecture} are damaged: {file}: {problem}."
+
+
 class NoSymbolsInGuest(KtrialError):
     """A kernel does not tell its functions' names."""
 

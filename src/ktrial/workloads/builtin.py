@@ -23,7 +23,7 @@ from ktrial.model.workload import (
     WorkloadUse,
 )
 from ktrial.target import Step, StepResult
-from ktrial.target.errors import GuestProgramsMissing
+from ktrial.target.errors import GuestProgramsDamaged, GuestProgramsMissing
 from ktrial.workloads.errors import BadOutput, NoMarkedRegion
 from ktrial.workloads.protocol import MarkedRegion, beside_instructions, ended_well, run_step
 
@@ -168,7 +168,7 @@ class SeveralTasks(BuiltIn):
 def built_ins(guest: Path | None = None) -> tuple[BuiltIn, ...]:
     """All operations of `work` in the directory `guest` (the installed one by default).
 
-    Raises GuestProgramsMissing.
+    Raises GuestProgramsMissing, GuestProgramsDamaged.
     """
     return tuple(BuiltIn(description) for description in _listed(guest, "work", "workloads.json"))
 
@@ -182,13 +182,18 @@ def _listed(guest: Path | None, name: str, list_name: str) -> tuple[WorkloadDesc
     """What a program of the guest's has: what `--list` printed when it was built, or prints now."""
     directory = guest or _directory()
     saved, program = directory / list_name, directory / name
-    if saved.is_file():
-        listing = saved.read_text(encoding="utf-8")
-    elif program.is_file():
-        listing = subprocess.run([program, "--list"], capture_output=True, check=True, text=True).stdout
-    else:
-        raise GuestProgramsMissing(architecture=directory.name, directory=directory, missing=name)
-    return _DESCRIPTIONS.validate_python(json.loads(listing))
+    source = saved if saved.is_file() else program
+    try:
+        if saved.is_file():
+            listing = saved.read_text(encoding="utf-8")
+        elif program.is_file():
+            listing = subprocess.run([program, "--list"], capture_output=True, check=True, text=True).stdout
+        else:
+            raise GuestProgramsMissing(architecture=directory.name, directory=directory, missing=name)
+        return _DESCRIPTIONS.validate_python(json.loads(listing))
+    except (OSError, subprocess.CalledProcessError, ValueError) as error:  # no program, JSON, list or text
+        problem = str(error).partition("\n")[0]
+        raise GuestProgramsDamaged(architecture=directory.name, file=source, problem=problem) from None
 
 
 def _directory() -> Path:

@@ -8,7 +8,7 @@ import pytest
 from ktrial import workloads
 from ktrial.model.warnings import WarningKind
 from ktrial.model.workload import Direction, WorkloadDescription, WorkloadUse
-from ktrial.target.errors import GuestProgramsMissing
+from ktrial.target.errors import GuestProgramsDamaged, GuestProgramsMissing
 from ktrial.workloads import installed
 from ktrial.workloads.builtin import built_ins
 from ktrial.workloads.errors import BadWorkload
@@ -97,6 +97,24 @@ def test_an_unknown_name_names_the_nearest() -> None:
 def test_without_the_programs_that_is_said(tmp_path: Path) -> None:
     with pytest.raises(GuestProgramsMissing, match="lacks work"):
         built_ins(tmp_path / "x86_64")
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\0" * 9, b'[{"name": "fork"', b'[{"name": "fork"}]', b"\xff[]", b"{}"]
+)
+def test_a_damaged_list_of_a_program_is_told(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "workloads.json").write_bytes(content)
+    with pytest.raises(GuestProgramsDamaged, match=r"are damaged: .*workloads\.json: ") as caught:
+        built_ins(tmp_path)
+    assert "reinstall" in caught.value.advice
+
+
+@pytest.mark.parametrize("content", ["#!/bin/sh\nexit 1\n", "#!/no/shell\n", ""])
+def test_a_damaged_program_that_has_no_list_is_told(content: str, tmp_path: Path) -> None:
+    (tmp_path / "work").write_text(content)
+    (tmp_path / "work").chmod(0o755)
+    with pytest.raises(GuestProgramsDamaged, match="are damaged"):
+        built_ins(tmp_path)
 
 
 def test_without_the_list_the_program_is_asked(tmp_path: Path) -> None:
