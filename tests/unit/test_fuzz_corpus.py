@@ -2,7 +2,8 @@
 
 import importlib
 import itertools
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Protocol, cast
 
@@ -28,6 +29,15 @@ def target(name: str) -> TargetModule:
 
 def inputs(name: str) -> list[Path]:
     return sorted((CORPUS / name).iterdir())
+
+
+@pytest.fixture(autouse=True)
+def environment() -> Iterator[None]:
+    """Targets change this process's, which is a fuzzer's alone."""
+    before = dict(os.environ)
+    yield
+    os.environ.clear()
+    os.environ.update(before)
 
 
 @pytest.mark.parametrize("name", TARGETS)

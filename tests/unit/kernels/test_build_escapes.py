@@ -21,6 +21,7 @@ from ktrial.kernels.build.builds import build
 from ktrial.kernels.build.control_group import control_group
 from ktrial.kernels.build.requests import requested
 from ktrial.kernels.errors import BuildCutShort, BuildError, BuildFailed
+from ktrial.target.confinement import confine_program
 
 pytestmark = pytest.mark.skipif(bool(sandbox.problem()), reason=sandbox.problem() or "there is one")
 
@@ -60,6 +61,11 @@ def tenant(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
             pytest.skip("who tests is a user")
         user = SOMEBODY
         monkeypatch.setattr("os.geteuid", lambda: user)
+        # Who tests may have a home that is closed to others, and ktrial there.
+        confine = confine_program()
+        if confine is not None:
+            own = Path(shutil.copy(confine, directory / "confine"))
+            monkeypatch.setattr(sandbox, "confine_program", lambda: own)
         sandbox.ccache_directory()
     sandbox.forget()
     if user:
