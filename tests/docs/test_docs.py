@@ -25,6 +25,8 @@ OF_EACH_CHANGE = ROOT / "README.md"
 LONG = {ROOT / "docs" / name for name in ("history.md", "host.md", "knobs.md", "five-papers.md")}
 """Pages of many commands: 10 to 40 s each."""
 _EXIT = re.compile(r"\s+# exit (\d+)$")
+_ANCHOR = re.compile(r"\]\(([^)#\s:]*)#([^)\s]+)\)")
+MOST_WORDS = 71_000
 _LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 
@@ -141,6 +143,42 @@ def test_every_command_of_a_page_works_and_prints_what_the_page_says(page: Path,
 def test_every_link_to_a_file_leads_somewhere(page: Path) -> None:
     targets = [link for link in _LINK.findall(page.read_text()) if "://" not in link]
     assert [link for link in targets if not (page.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.exists()], ids=lambda page: page.name)
+def test_every_link_to_a_heading_leads_to_one(page: Path) -> None:
+    links = [(target or page.name, anchor) for target, anchor in _ANCHOR.findall(page.read_text())]
+    pages = [(page.parent / target, anchor) for target, anchor in links if target.endswith(".md")]
+    assert [(file.name, anchor) for file, anchor in pages if anchor not in headings(file.read_text())] == []
+
+
+def test_a_link_to_a_heading_that_is_gone_is_seen() -> None:
+    assert headings("# A page\n\n## What `ktrial check` needs, and why\n") == {
+        "a-page",
+        "what-ktrial-check-needs-and-why",
+    }
+
+
+def headings(text: str) -> set[str]:
+    """The anchors of a page's headings, as mkdocs and GitHub make them."""
+    lines = re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE).splitlines()
+    titles = [line.lstrip("# ") for line in lines if line.startswith("#")]
+    return {re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", title).strip().lower()) for title in titles}
+
+
+def test_the_documentation_keeps_to_its_length() -> None:
+    assert sum(len(words(page.read_text())) for page in PAGES) <= MOST_WORDS
+
+
+def words(text: str) -> list[str]:
+    """What a person reads: neither marks of tables, nor blocks that docs/write_numbers.py writes."""
+    without_blocks = re.sub(r"^<!-- numbers: .*?^<!-- end -->$", "", text, flags=re.DOTALL | re.MULTILINE)
+    return [word for word in without_blocks.split() if re.search(r"\w", word)]
+
+
+def test_marks_and_blocks_are_no_words() -> None:
+    block = "<!-- numbers: some -->\n| 1 | 2 |\n<!-- end -->\n"
+    assert words(f"Two words.\n\n{block}\n| cell |\n| --- |\n") == ["Two", "words.", "cell"]
 
 
 def test_a_page_that_promises_what_is_not_printed_is_found_out() -> None:

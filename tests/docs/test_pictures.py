@@ -4,6 +4,7 @@ import json
 from types import ModuleType
 
 import pytest
+from docs.measured.pages import written
 from tests.support.places import ROOT
 
 DIRECTORY = ROOT / "docs" / "pictures"
@@ -32,3 +33,22 @@ def test_the_readme_says_in_words_what_it_shows(draw_pictures: ModuleType) -> No
     for one in beyond:
         change = f"{(one['ratio'] - 1) * 100:+.2f} %".replace("-", "−")
         assert f"{one['workload']} {change}" in words
+
+
+def test_one_upgrade_has_one_number_in_readme_picture_and_exact_mode(draw_pictures: ModuleType) -> None:
+    numbers = json.loads(draw_pictures.KEPT.read_text(encoding="utf-8"))["comparisons"]
+    by_workload = {one["workload"]: f"{(one['ratio'] - 1) * 100:+.2f}".replace("-", "−") for one in numbers}
+    readme = rows(written(ROOT / "README.md", "upgrade"))
+    assert {cells[0]: cells[3].removesuffix(" %") for cells in readme} == {
+        **by_workload,
+        "nqueens": "0.00",
+    }
+    by_plugin = rows(written(ROOT / "docs/exact-mode.md", "counted-by-plugin-and-clock"))
+    shared = {cells[0]: cells[3].removesuffix(" %") for cells in by_plugin if cells[0] in by_workload}
+    assert len(shared) == 3
+    assert shared == {workload: by_workload[workload] for workload in shared}
+
+
+def rows(table: str) -> list[list[str]]:
+    lines = [line for line in table.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
