@@ -212,7 +212,7 @@ def test_a_block_that_differs_or_whose_sentence_is_no_longer_true_is_told(
 def test_the_script_lists_its_blocks() -> None:
     command = [sys.executable, "docs/write_numbers.py", "--list"]
     listed = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, check=True).stdout
-    assert re.findall(r"^(\S+)  docs/", listed, re.MULTILINE) == sorted(declared())
+    assert re.findall(r"^(\S+)  (?:docs/|README)", listed, re.MULTILINE) == sorted(declared())
 
 
 def test_a_block_that_there_is_not_is_refused_before_anything_is_measured(
