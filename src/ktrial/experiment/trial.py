@@ -4,7 +4,6 @@ Whatever goes wrong inside the guest is an outcome of the trial, with the end of
 """
 
 import math
-import re
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ from ktrial.experiment.profile import KernelSymbols, agent_in_region, counted_pr
 from ktrial.installation import VERSION
 from ktrial.machines import BootedTarget, CountingTarget, Machine, SpeakingTarget, guest_programs
 from ktrial.machines.errors import MachineError, MachineStopped
+from ktrial.machines.qemu.outcome import GuestFailure, complaints_in, headed
 from ktrial.model.design import PlannedTrial
 from ktrial.model.kernel import Kernel, options_shown
 from ktrial.model.machine import Boot, MachineIdentity
@@ -121,14 +121,17 @@ class TrialNotes:
     complaints: list[str] = field(default_factory=list)
     """The kernel's, on its console."""
 
-    def failed(self, error: KtrialError | SettingRefused, workload: str = "") -> None:
+    def failed(self, error: KtrialError | SettingRefused, workload: str = "", console: str = "") -> None:
         """Note the failure: how the first one ended is the trial's outcome, and all of them are its reason.
 
-        Host problems and the end of the machine are raised instead.
+        Where a workload failed, the first complaint on the kernel's console goes first. Host problems and the
+        end of the machine are raised instead.
         """
         if isinstance(error, (*HOST_PROBLEMS, MachineStopped)):
             raise error
         reason = f"{workload}: {_reason(error)}" if workload else _reason(error)
+        if isinstance(error, WorkloadError):
+            reason = headed(GuestFailure(_outcome(error), reason), console).reason
         if self.outcome is Outcome.COMPLETED:
             self.outcome, self.reason = _outcome(error), reason
         else:
@@ -174,12 +177,13 @@ def _in_one_boot(machine: Machine, boot: Boot, jobs: Iterable[Job], notes: Trial
             try:
                 _run_job_and_monitors(target, machine, job, notes)
             except (*_FAILURES, SettingRefused) as error:
-                notes.failed(error, job.label if isinstance(error, GuestError) else "")
+                console = target.console if isinstance(target, SpeakingTarget) else ""
+                notes.failed(error, job.label if isinstance(error, GuestError) else "", console)
             finally:
                 notes.identity = target.identity
                 notes.settings |= target.identity.in_force
                 if notes.replayed and isinstance(target, SpeakingTarget):
-                    notes.complaints += complaints_in(target.console)
+                    notes.complaints += (complaint.text for complaint in complaints_in(target.console))
                     if notes.complaints and not notes.console:
                         notes.console = target.console[-LONGEST_CONSOLE:]
             if notes.outcome is Outcome.REFUSED:
@@ -446,18 +450,7 @@ def patch_warnings(kernel: Kernel) -> tuple[DataWarning, ...]:
 #
 # A schedule is a function of the seed there, so that a race that shows under one seed shows again.
 
-_COMPLAINTS = re.compile(
-    r"WARNING: .*|BUG: .*|Oops: .*|Kernel panic - .*|INFO: task .* blocked for more than .*"
-    r"|.*(?:rcu_\w+|rcu:.*) (?:self-)?detected (?:expedited )?stalls?.*|.*lockup.*"
-)
-"""Kernel messages of a WARN, a BUG, a sanitizer, an oops, a hung task, a stall, a lockup."""
 _FAILED = frozenset({Outcome.PANICKED, Outcome.HUNG, Outcome.WORKLOAD_FAILED})
-
-
-def complaints_in(console: str) -> tuple[str, ...]:
-    """The kernel's complaints on its console, each once, without their time stamps."""
-    lines = (re.sub(r"^(?:<\d>)?(?:\[[^\]]*\]\s*)*", "", line) for line in console.splitlines())
-    return tuple(dict.fromkeys(line.strip() for line in lines if _COMPLAINTS.fullmatch(line.strip())))
 
 
 def replays(planned: PlannedTrial, outcome: Outcome, complaints: tuple[str, ...]) -> tuple[DataWarning, ...]:

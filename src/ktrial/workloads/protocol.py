@@ -176,7 +176,9 @@ def ended_well(workload: str, results: tuple[StepResult, ...], expected: int) ->
         if result.failure:
             raise WorkloadError(f"Workload {workload} could not be run: {result.failure.text}.")
         if result.timed_out:
-            message = f"Workload {workload} did not end within its limit; it ran {result.wall_ns} ns."
+            message = (
+                f"Workload {workload} did not end within its limit; it ran {result.wall_ns / 1e6:,.0f} ms."
+            )
             raise WorkloadError(message)
         if result.signal is not None:
             message = f"Workload {workload} was killed by signal {result.signal}: {last_words(result)}"

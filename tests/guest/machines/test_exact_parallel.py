@@ -1,6 +1,7 @@
 """Several CPUs in parallel virtual time, on real kernels: the same numbers to the last digit."""
 
 import json
+import re
 import subprocess
 from base64 import b64encode
 from pathlib import Path
@@ -146,10 +147,13 @@ def test_a_guest_whose_time_is_up_has_hung(machine: ParallelMachine, kernel: Ker
     boot = boot_of(kernel, cpus=CPUS)
     machine.prepare(boot, lambda _: None)
     boot = boot.model_copy(update={"limit_instructions": 20_000_000})
+    said = b64encode(b"<0>BUG: written by a test\n").decode()
+    message = Push(path="/dev/kmsg", base64=said, mode=0o600)
     with machine.start(boot) as target, pytest.raises(GuestEnded) as raised:
-        target.perform((work("hackbench").model_copy(update={"limit_ns": 10**12}),))
+        target.perform((message, work("hackbench").model_copy(update={"limit_ns": 10**12})))
     assert raised.value.outcome == "hung"
-    assert "20,000,000" in raised.value.reason
+    headline = r"BUG: written by a test, at [\d,]+ ms; then 0\.02 s of guest time went by before .*"
+    assert re.fullmatch(headline, raised.value.reason)
     assert TIME_IS_UP == 124
 
 

@@ -5,7 +5,8 @@ The latter is told from its console and from how QEMU ended.
 
 import re
 import signal
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 from ktrial.machines.qemu.process import OUTPUT_LIMIT, QemuProcess
 from ktrial.machines.qemu.watchdog import Limits, StopReason, WatchResult
@@ -47,8 +48,57 @@ def read_report(process: QemuProcess) -> ProcessFrames:
     )
 
 
+# What a kernel says of its own failure.
+
+_COMPLAINTS = re.compile(
+    r"WARNING: .*|BUG: .*|kernel BUG at .*|UBSAN: .*|Oops: .*|Kernel panic - .*|PANIC: .*"
+    r"|(?:general protection fault|invalid opcode|divide error|double fault|stack segment|int3)\b.*\[#\d+\].*"
+    r"|INFO: task .* blocked for more than .*"
+    r"|.*(?:rcu_\w+|rcu:.*) (?:self-)?detected (?:expedited )?stalls?.*|.*lockup.*"
+)
+"""Of a WARN, a BUG, a sanitizer, an oops, a panic, a hung task, a stall, a lockup."""
+_BEFORE_MESSAGE = re.compile(r"(?:<\d>)?(?:\[\s*(?P<seconds>\d+\.\d+)\]\s*)?(?:\[[^\]]*\]\s*)*")
+"""Level, time and caller, as printk writes them (CONFIG_PRINTK_TIME, CONFIG_PRINTK_CALLER)."""
+_LONGEST_MESSAGE = 300
+
+
+@dataclass(frozen=True)
+class Complaint:
+    """One line in which a kernel says that it failed, or that something is wrong with it."""
+
+    text: str
+    """Without its time stamp."""
+    milliseconds: float | None
+    """Since the kernel started, in the guest's time; None where its messages have no time."""
+
+    def __str__(self) -> str:
+        return f"{self.text}{_moment(self.milliseconds)}"
+
+
+def complaints_in(console: str) -> Iterator[Complaint]:
+    """The kernel's complaints on its console, in their order."""
+    for line in console.splitlines():
+        # A line may be as long as the console: its start says what it is.
+        start = line.strip()[:_LONGEST_MESSAGE]
+        before = _BEFORE_MESSAGE.match(start)
+        message = start[before.end() :] if before else start
+        if _COMPLAINTS.fullmatch(message):
+            seconds = before["seconds"] if before else None
+            yield Complaint(message, float(seconds) * 1000 if seconds else None)
+
+
+def _moment(milliseconds: float | None) -> str:
+    """`, at 812 ms`; empty where the time is not known."""
+    if milliseconds is None:
+        return ""
+    return f", at {milliseconds:,.0f} ms" if milliseconds >= 100 else f", at {milliseconds:.3g} ms"
+
+
+# What became of a guest that ended early.
+
 CONSOLE_LINES = 200
 _MIB = 1 << 20
+_PANIC_WORDS = "Kernel panic - "
 _PANIC = r"Kernel panic - not syncing: (?P<said>[^\n]*)"
 _ON_CONSOLE: tuple[tuple[str, Outcome, str], ...] = (
     # init/initramfs.c: writing into the root file system, which is RAM, failed.
@@ -74,6 +124,8 @@ _ON_CONSOLE: tuple[tuple[str, Outcome, str], ...] = (
 )
 _KILLED_FOR_MEMORY = re.compile(r"Out of memory: Kill(?:ed)? process")
 _KILLED_INIT = "Attempted to kill init!"
+_DEAD = frozenset({Outcome.PANICKED, Outcome.HUNG, Outcome.WORKLOAD_FAILED})
+"""Outcomes that a kernel's failure may be the cause of: its first complaint is their headline."""
 _REFUSALS: tuple[tuple[str, Outcome], ...] = (
     # hw/i386/x86.c: what QEMU says of files that it cannot boot.
     (
@@ -97,11 +149,20 @@ def judge(ending: WatchResult, limits: Limits, *, console: str, messages: str, r
 
     `messages` is what QEMU itself printed; `ready` whether the agent had reported.
     """
-    return (
+    failure = (
         _from_console(console)
         or _from_limit(ending, limits, console=console, ready=ready)
         or _from_exit(ending, console=console, messages=messages, ready=ready)
     )
+    return headed(failure, console)
+
+
+def headed(failure: GuestFailure, console: str) -> GuestFailure:
+    """The failure; its reason begins with the kernel's first complaint where that came before."""
+    complaint = next(complaints_in(console), None) if failure.outcome in _DEAD else None
+    if complaint is None or complaint.text.startswith(_PANIC_WORDS):
+        return failure
+    return replace(failure, reason=f"{complaint}; then {failure.reason}")
 
 
 def judge_unstarted(status: int, messages: str) -> GuestFailure:
@@ -116,7 +177,7 @@ def judge_unstarted(status: int, messages: str) -> GuestFailure:
 def agent_failed(text: str, console: str) -> GuestFailure:
     """What became of a guest whose agent gave up: the kernel may have said why."""
     failed = GuestFailure(Outcome.MACHINE_FAILED, f"the agent could not go on: {text}")
-    return _from_console(console) or failed
+    return headed(_from_console(console) or failed, console)
 
 
 def module_refused(text: str) -> GuestFailure:
@@ -183,8 +244,10 @@ def _from_console(console: str) -> GuestFailure | None:
     for pattern, outcome, reason in _ON_CONSOLE:
         match = re.search(pattern, console)
         if match:
-            words = match.groupdict().get("said", "").strip()
-            return GuestFailure(outcome, reason.format(said=words or "a panic without a reason"))
+            words = match.groupdict().get("said", "").strip() or "a panic without a reason"
+            line = console[console.rfind("\n", 0, match.start()) + 1 : match.end()]
+            moment = _moment(next((said.milliseconds for said in complaints_in(line)), None))
+            return GuestFailure(outcome, reason.format(said=f"{words}{moment}"))
     return None
 
 
@@ -192,7 +255,7 @@ def _from_limit(ending: WatchResult, limits: Limits, *, console: str, ready: boo
     if ending.stop is StopReason.OUTPUT:
         return too_much_written()
     passed = {
-        StopReason.INSTRUCTIONS: f"{limits.instructions:,} guest instructions",
+        StopReason.INSTRUCTIONS: f"{limits.instructions / 1e9:g} s of guest time",
         StopReason.SECONDS: f"{limits.seconds:g} s of {'host time' if limits.in_real_time else 'CPU time'}",
         StopReason.STILL: f"{limits.seconds:g} s in which nothing moved",
     }.get(ending.stop)

@@ -179,7 +179,8 @@ class GuestTarget:
         if not any(result.timed_out and result.step in self._held for result in report.results):
             return None
         limit = WatchResult(StopReason.SECONDS if self._limits.in_real_time else StopReason.INSTRUCTIONS)
-        return outcome.judge(limit, self._limits, console="", messages="", ready=True)
+        hung = outcome.judge(limit, self._limits, console="", messages="", ready=True)
+        return outcome.headed(hung, console)
 
     @contextlib.contextmanager
     def _counts_in(self, file: int) -> Iterator[None]:
