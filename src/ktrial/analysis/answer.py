@@ -5,7 +5,7 @@ otherwise than the baseline.
 import math
 from collections.abc import Sequence
 
-from ktrial.format.number_format import percentage, three_digits
+from ktrial.format.number_format import percentage, short_change, short_percent
 from ktrial.model.comparison import Comparison, Interaction, Scatter, Variability, Verdict
 from ktrial.model.design import level_shown, told_apart
 from ktrial.model.workload import (
@@ -18,6 +18,8 @@ from ktrial.model.workload import (
 )
 
 _MOST_NAMED = 3
+_MOST_CLAUSES = 3
+"""Of more treatments, of which different things are to be said, the sentence counts them."""
 _ROUTE = "\0"
 """Stands for the treatments in a clause that holds for several."""
 
@@ -54,8 +56,42 @@ def _answer(comparisons: Sequence[Comparison], margin: float) -> str:
     for name, of_treatment in by_treatment.items():
         clause = _whole_clause(of_treatment, margin, several=several)
         named.setdefault(clause, []).append(told_apart(name, baseline))
+    if len(named) > _MOST_CLAUSES:
+        return f"{start}{_of_many(by_treatment, baseline)}."
     clauses = [clause.replace(_ROUTE, f"with {_listed(names)}") for clause, names in named.items()]
     return f"{start}{'; '.join(clauses)}."
+
+
+def _of_many(by_treatment: dict[str, list[Comparison]], baseline: str) -> str:
+    """`of 12 treatments 7 got worse and none better, 2 both: most worse: debian:6.18 (fork +18.2 %)`."""
+    ways: dict[str, int] = {}
+    for of_treatment in by_treatment.values():
+        main = [comparison for comparison in of_treatment if comparison.metric not in BESIDE_THE_OWN]
+        verdicts = {comparison.verdict for comparison in main or of_treatment}
+        if verdicts >= _WAYS:
+            way = "got worse and better, by workload"
+        elif Verdict.WORSE in verdicts:
+            way = "got worse"
+        elif Verdict.BETTER in verdicts:
+            way = "got better"
+        elif verdicts <= {Verdict.EQUIVALENT, Verdict.IDENTICAL}:
+            way = "stayed equivalent"
+        else:
+            way = "are undecided"
+        ways[way] = ways.get(way, 0) + 1
+    counted = ", ".join(f"{count} {way}" for way, count in ways.items())
+    changed = [
+        comparison
+        for comparison in (item for of_treatment in by_treatment.values() for item in of_treatment)
+        if comparison.verdict in _WAYS and comparison.metric not in BESIDE_THE_OWN
+    ]
+    largest = []
+    for verdict, word in ((Verdict.WORSE, "most worse"), (Verdict.BETTER, "most better")):
+        if of_verdict := [comparison for comparison in changed if comparison.verdict is verdict]:
+            first = max(of_verdict, key=_change)
+            change = f"{_name(first, by_treatment[first.treatment])} {_by(first)}"
+            largest.append(f"{word}: {told_apart(first.treatment, baseline)} ({change})")
+    return "; ".join((f"of {len(by_treatment)} treatments {counted}", *largest))
 
 
 def _listed(names: list[str]) -> str:
@@ -115,21 +151,28 @@ def _clause(comparisons: list[Comparison], margin: float, *, several: bool) -> s
         for verdict in (Verdict.WORSE, Verdict.BETTER, Verdict.EQUIVALENT, Verdict.INCONCLUSIVE)
     )
     if len(same) == total:
-        every = f"all {total} {counted}" if total > 1 else f"{_name(first, comparisons)}"
+        several_of = "both" if total == 2 else f"all {total}"
+        every = f"{several_of} {counted}" if total > 1 else _name(first, comparisons)
         return f"{every} stayed equivalent (within {margin * 100:.3g} %) {route}"
     if len(open_) == total:
         return f"nothing is decided {route}: {open_[0].reason or 'all is inconclusive'}"
+    if total == 1 and first.verdict in _WAYS:
+        way = "worse" if worse else "better"
+        return f"{_name(first, comparisons)} got {way} {route}: {_by(first)}{_interval(first)}"
     parts = []
     if worse:
-        parts.append(f"{len(worse)} of {total} {counted} got worse {route}: {_named(worse, comparisons)}")
+        names = _named(worse, comparisons, intervals=not several)
+        parts.append(f"{len(worse)} of {total} {counted} got worse {route}: {names}")
     if better:
         start = (
             f"{len(better)} got better" if worse else f"{len(better)} of {total} {counted} got better {route}"
         )
-        parts.append(f"{start}: {_named(better, comparisons)}")
+        parts.append(f"{start}: {_named(better, comparisons, intervals=not several)}")
     if not parts:
         parts.append(f"no change is shown {route}")
     parts += [f"{len(same)} equivalent"] * bool(same) + [f"{len(open_)} inconclusive"] * bool(open_)
+    if not open_ and (mean := geometric_mean(comparisons)) is not None:
+        parts.append(f"geometric mean of {total}: {short_change(mean)}")
     return ", ".join(parts) if several else "; ".join(parts)
 
 
@@ -184,12 +227,30 @@ def _counted(comparisons: list[Comparison]) -> str:
     return word if len(comparisons) == 1 else f"{word}s"
 
 
-def _named(changed: list[Comparison], among: list[Comparison]) -> str:
-    """`fork by 13.8 %, pipe by 3.1 % and 2 more`, the largest change first."""
+def geometric_mean(comparisons: Sequence[Comparison]) -> float | None:
+    """Of the ratios of several workloads' one metric each; None where one has no ratio, or they are of unlike
+    kinds.
+
+    Source: P. J. Fleming, J. J. Wallace, How not to lie with statistics: the correct way to summarize
+    benchmark results, CACM 29 (3), 1986.
+    """
+    ratios = [comparison.ratio for comparison in comparisons]
+    kinds = {(comparison.unit, comparison.direction, comparison.mode) for comparison in comparisons}
+    workloads = {comparison.workload for comparison in comparisons}
+    if len(ratios) < 2 or len(workloads) < len(ratios) or len(kinds) > 1 or not all(ratios):
+        return None
+    return math.exp(sum(math.log(ratio) for ratio in ratios if ratio) / len(ratios))
+
+
+def _named(changed: list[Comparison], among: list[Comparison], *, intervals: bool = False) -> str:
+    """`fork +14.3 % (+13.9 … +14.4), pipe +3.1 % and 2 more`, the largest change first."""
     ranked = sorted(
         changed, key=lambda comparison: (-_change(comparison), comparison.workload, comparison.metric)
     )
-    shown = [f"{_name(comparison, among)} {_by(comparison)}" for comparison in ranked[:_MOST_NAMED]]
+    shown = [
+        f"{_name(comparison, among)} {_by(comparison)}{_interval(comparison) if intervals else ''}"
+        for comparison in ranked[:_MOST_NAMED]
+    ]
     unnamed = len(ranked) - len(shown)
     return ", ".join(shown) + (f" and {unnamed} more" if unnamed else "")
 
@@ -207,7 +268,15 @@ def _change(comparison: Comparison) -> float:
 def _by(comparison: Comparison) -> str:
     if comparison.ratio is None:
         return f"from {comparison.baseline_value:g} to {comparison.value:g}"
-    return f"by {three_digits(_change(comparison))}"
+    return short_change(comparison.ratio)
+
+
+def _interval(comparison: Comparison) -> str:
+    """` (+13.9 … +14.4)`; nothing where its ends read like the change itself."""
+    if comparison.ratio is None or comparison.low is None or comparison.high is None:
+        return ""
+    low, high = short_percent(comparison.low), short_percent(comparison.high)
+    return "" if low == high == short_percent(comparison.ratio) else f" ({low} … {high})"
 
 
 def variability_answer(findings: Sequence[Variability]) -> str:

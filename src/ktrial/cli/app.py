@@ -62,7 +62,7 @@ COMMANDS = {
         "analyze", "analyze", "Analyse results of other tools and of papers; audit them."
     ),
     "plan": CommandEntry("calibrate", "plan", "Say how many blocks, and hours, a timed study needs."),
-    "show": CommandEntry("report", "show", "Show a study's verdicts again; nothing is run."),
+    "show": CommandEntry("report", "show", "Show a study's answer again; nothing is run."),
     "report": CommandEntry(
         "report", "report", "Write a study's report: one HTML page, Markdown or CSV. Nothing is run."
     ),

@@ -51,9 +51,16 @@ def percentage(fraction: float, *, space: str = SPACE) -> str:
     return f"{text}{space}%"
 
 
-def three_digits(fraction: float) -> str:
-    """`13.8 %`, `0.0123 %`, `250 %`: three significant digits below 100 %, in a sentence."""
-    return f"{fraction * 100:.3g} %" if fraction < 1 else f"{fraction * 100:.0f} %"
+def short_change(ratio: float) -> str:
+    """A ratio as a change in a sentence: `+14.3 %`, `−0.0123 %`, `+250 %`: three digits below 100 %."""
+    return f"{short_percent(ratio)} %"
+
+
+def short_percent(ratio: float) -> str:
+    """The same without the sign of per cent."""
+    value = (ratio - 1) * 100
+    text = f"{abs(value):.3g}" if abs(value) < 100 else f"{abs(value):,.0f}"
+    return f"{'+' if value > 0 else MINUS if value < 0 else ''}{text}"
 
 
 def tenths(fraction: float) -> str:
@@ -99,6 +106,11 @@ def signed(value: float) -> str:
     """`+1,234`, `−0.5`, `0`."""
     text = number(value)
     return f"+{text}" if value > 0 and text != "0" else text
+
+
+def rounded(value: float) -> str:
+    """`+14,103`, `−120`, `+8.25`: with its sign and at least three digits, in a sentence."""
+    return signed(round(value) if abs(value) >= 100 else float(f"{value:.3g}"))
 
 
 def share(fraction: float | None) -> str:

@@ -38,7 +38,7 @@ from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.study import StudyRecord
 from ktrial.model.workload import Mode
 from ktrial.report import study_summary as summary
-from ktrial.report.call_tree import CallTree, laid_stacks, tree_of_stacks
+from ktrial.report.call_tree import CallTree, NetPart, laid_stacks, net_parts, tree_of_stacks
 from ktrial.report.flame_graph import Frames, flame_frames
 from ktrial.report.kernel_diff import followers_of, option_change
 from ktrial.store.store import Store
@@ -49,6 +49,8 @@ be told. `ktrial.experiment.explain.stored_explanations` is one: it looks into t
 TOP = 15
 """Functions that are shown by name."""
 _MOST_SUBSYSTEMS = 8
+_MOST_NAMED = 3
+"""Places that a sentence names."""
 _SMALLEST = 0.5
 """Instructions an operation: subsystems below are left out."""
 _FRAMES_OF_A_PAGE = 8000
@@ -198,6 +200,32 @@ def explained(
         proof=proof,
         notice=one_line(attribution.differences.fewer_functions),
     )
+
+
+def net_sentence(why: Why) -> str:
+    """`fork +14,103: copy_page_range +6,200, exit_mmap +4,100, the rest +3,803`: no parts that cancel.
+
+    Where calls were not followed, by subsystem.
+    """
+    total = why.total.difference
+    parts = net_parts(why.tree, _MOST_NAMED) if why.tree else _net_subsystems(why.subsystems, total)
+    shown = [f"{part.name} {number_format.rounded(part.difference)}" for part in parts]
+    rest = total - sum(part.difference for part in parts)
+    if shown and abs(rest) >= _SMALLEST:
+        shown.append(f"the rest {number_format.rounded(rest)}")
+    named = ", ".join(shown) or "many small differences" if total else "no function differs"
+    return f"{number_format.rounded(total)}: {named}"
+
+
+def _net_subsystems(subsystems: Sequence[DifferencePart], total: float) -> tuple[NetPart, ...]:
+    """The largest that have the total's sign and are not more than it together."""
+    parts: list[NetPart] = []
+    room = abs(total)
+    for part in subsystems:
+        if part.difference * total > 0 and abs(part.difference) <= room and len(parts) < _MOST_NAMED:
+            parts.append(NetPart(part.name, part.difference))
+            room -= abs(part.difference)
+    return tuple(parts)
 
 
 def _changed_workloads(record: StudyRecord, profiled: Container[str]) -> Iterator[tuple[Comparison, ...]]:

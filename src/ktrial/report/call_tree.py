@@ -385,6 +385,110 @@ def _shown(node: _Node, smallest: float) -> Sequence[_Node]:
     return sorted(large, key=lambda called: (-abs(called.net), called.name))
 
 
+# The few places that a difference comes from, for a sentence: net, none inside another, none that cancel.
+
+_NOT_MORE = 1.05
+"""Of the place that they are part of: parts that are more than the whole, others take back."""
+_ENOUGH = 0.6
+"""Of the place that they are part of: with less, the place itself says more."""
+_ENOUGH_ALONE = 0.8
+"""The same of a single one."""
+_OUTWEIGHED = 2.0
+"""Of the place above: a place that is larger than so much of it is no way to its parts."""
+_CANCELS_ALMOST = 0.7
+"""Of the larger of two places with unlike signs: with more, the two are one thing that moved."""
+
+
+class NetPart(NamedTuple):
+    """A place in the tree of calls that a part of the difference comes from, with all that it calls."""
+
+    name: str
+    difference: float
+    """Instructions an operation."""
+
+
+def net_parts(tree: CallTree, most: int) -> tuple[NetPart, ...]:
+    """At most so many places, the largest first, none of which is part of another; they leave the rest.
+
+    A place is divided into places below it as long as these have its sign, are most of it and not more than
+    it: where one function took another one's work, the two cancel, and the function that calls them is named.
+    The way in from user mode says nothing: where it has no such parts, those that it calls are named with
+    their signs, unless two of them cancel.
+    """
+    rows, total = tree.rows, tree.after - tree.before
+    places = _largest(rows, range(len(rows)), total) or _single_entry(rows, total)
+    while len(places) < most:
+        for place in places:
+            below = _largest(rows, _range_below(rows, place), rows[place].difference)
+            if below and len(places) - 1 + len(below) <= most:
+                places = [other for other in places if other != place] + below
+                break
+        else:
+            break
+    if len(places) == 1 and rows[places[0]].depth == 0:
+        places = _opposing(rows, places[0], most) or places
+    ranked = sorted(places, key=lambda place: -abs(rows[place].difference))[:most]
+    return tuple(NetPart(_place_name(rows[place]), rows[place].difference) for place in ranked)
+
+
+def _single_entry(rows: Sequence[NetRow], total: float) -> list[int]:
+    """The way in that has at least half of the difference, where no others are most of it."""
+    outermost = [place for place, row in enumerate(rows) if row.depth == 0]
+    large = [place for place in outermost if 0.5 <= rows[place].difference / total <= _OUTWEIGHED]
+    return large if len(large) == 1 else []
+
+
+def _range_below(rows: Sequence[NetRow], place: int) -> range:
+    """The rows below this one, which stand after it."""
+    end = place + 1
+    while end < len(rows) and rows[end].depth > rows[place].depth:
+        end += 1
+    return range(place + 1, end)
+
+
+def _largest(rows: Sequence[NetRow], places: range, difference: float) -> list[int]:
+    """Of these rows the outermost ones that together are most of the difference, and not more than it."""
+    candidates: list[int] = []
+    place = places.start
+    while place < places.stop:
+        row = rows[place]
+        if row.difference * difference > 0 and abs(row.difference) <= abs(difference) * _OUTWEIGHED:
+            fits = abs(row.difference) <= abs(difference) * _NOT_MORE
+            candidates += [place] * fits
+            place = _range_below(rows, place).stop if fits else place + 1
+        else:
+            place = _range_below(rows, place).stop
+    chosen: list[int] = []
+    room = abs(difference) * _NOT_MORE
+    for place in sorted(candidates, key=lambda place: -abs(rows[place].difference)):
+        if abs(rows[place].difference) <= room:
+            chosen.append(place)
+            room -= abs(rows[place].difference)
+    covered = sum(abs(rows[place].difference) for place in chosen)
+    enough = _ENOUGH if len(chosen) > 1 else _ENOUGH_ALONE
+    return chosen if covered >= enough * abs(difference) else []
+
+
+def _opposing(rows: Sequence[NetRow], above: int, most: int) -> list[int]:
+    """The largest places just below, with either sign; none where two of them almost cancel."""
+    below = [place for place in _range_below(rows, above) if rows[place].depth == rows[above].depth + 1]
+    ranked = sorted(below, key=lambda place: -abs(rows[place].difference))[:most]
+    more, less = (
+        sum(abs(rows[place].difference) for place in ranked if (rows[place].difference > 0) is positive)
+        for positive in (True, False)
+    )
+    return [] if min(more, less) > _CANCELS_ALMOST * max(more, less) else ranked
+
+
+def _place_name(row: NetRow) -> str:
+    """The function that is called; of the way in from user mode the one where it leads."""
+    return row.functions[0 if row.depth and len(row.functions) < _LONG_WAY else -1]
+
+
+_LONG_WAY = 6
+"""Functions: the first of so many that only call the next is far from where the difference is."""
+
+
 # The table of a difference along the tree of calls: net, with all that is called, callers above.
 
 CALL_TREE_MEANING = (

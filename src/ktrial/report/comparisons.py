@@ -2,13 +2,15 @@
 CSV and in JSON.
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from ktrial.analysis.answer import geometric_mean
 from ktrial.format import number_format
-from ktrial.format.labels import metric_name
+from ktrial.format.labels import VERDICTS, metric_name
 from ktrial.format.sanitize import shortened
 from ktrial.format.table import (
     Cell,
@@ -29,7 +31,7 @@ from ktrial.format.table import (
     table,
     verdict,
 )
-from ktrial.model.comparison import Comparison, Interaction, Scatter, Variability
+from ktrial.model.comparison import Comparison, Interaction, Scatter, Variability, Verdict
 from ktrial.model.design import level_shown, told_apart
 from ktrial.model.study import StudyRecord
 from ktrial.model.workload import BESIDE_THE_OWN, short_labels
@@ -157,6 +159,45 @@ def one_below_another(record: StudyRecord) -> Table:
         )
     ]
     return Table(every_row.columns, tuple(rows), every_row.name)
+
+
+def treatments_table(groups: Sequence[TreatmentComparisons]) -> Table:
+    """A row a treatment: the geometric mean of its rows, what changed most, and how many of each verdict."""
+    return table(_TREATMENT_FIELDS, groups, "treatments")
+
+
+def _mean(group: TreatmentComparisons) -> Cell:
+    mean = geometric_mean(group.comparisons)
+    return Cell(mean, number_format.change(mean))
+
+
+def _largest(group: TreatmentComparisons, verdict_: Verdict) -> Cell:
+    """`fork +14.26 %`."""
+    changed = [row_ for row_ in group.comparisons if row_.verdict is verdict_]
+    if not changed:
+        return own(number_format.NONE)
+    first = max(changed, key=lambda row_: abs((row_.ratio or math.inf) - 1))
+    names_ = _short_names(group.comparisons)
+    text = f"{names_[first.workload, first.metric]} {number_format.step(first.ratio, first.value)}"
+    return Cell(text, text, Kind.PROSE)
+
+
+def _counts(group: TreatmentComparisons) -> Cell:
+    """`✗ 3 ✓ 1 ≈ 2`."""
+    counts = Counter(row_.verdict for row_ in group.comparisons)
+    return own(" ".join(f"{VERDICTS[kind].symbol} {counts[kind]}" for kind in VERDICTS if counts[kind]))
+
+
+_TREATMENT_FIELDS: tuple[Field[TreatmentComparisons], ...] = (
+    Field(
+        Column("treatment", "treatment", wraps=True, columns=_NAME_COLUMNS),
+        lambda group: name(told_apart(group.treatment, group.baseline)),
+    ),
+    Field(Column("mean", "geometric mean", numeric=True), _mean),
+    Field(Column("worst", "most worse", wraps=True), lambda group: _largest(group, Verdict.WORSE)),
+    Field(Column("best", "most better", wraps=True), lambda group: _largest(group, Verdict.BETTER)),
+    Field(Column("counts", "verdicts"), _counts),
+)
 
 
 def _table(record: StudyRecord, comparisons: Sequence[Comparison], links: Links | None = None) -> Table:

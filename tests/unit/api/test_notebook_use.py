@@ -22,7 +22,7 @@ def result() -> ktrial.StudyResult:
 
 def test_a_bundle_is_a_result(result: ktrial.StudyResult) -> None:
     assert (result.name, len(result.trials), result.complete) == ("quick", 6, True)
-    assert "fork by 14.8" in result.answer.replace("\u00a0", " ")
+    assert "fork +14.8 %" in result.answer.replace("\u00a0", " ")
 
 
 @pytest.mark.parametrize("rows", ["comparisons", "trials", "samples", "counters"])

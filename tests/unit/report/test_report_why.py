@@ -15,8 +15,8 @@ from tests.unit.report.test_flame_graph import AFTER, BEFORE
 
 from ktrial import report
 from ktrial.analysis.errors import NotCounted
+from ktrial.cli.render.next_step import prove_command
 from ktrial.cli.render.study_result import print_whys
-from ktrial.cli.running.study import prove_command
 from ktrial.errors import KtrialError
 from ktrial.experiment.explain import stored_explanations
 from ktrial.kernels.errors import KernelError

@@ -39,15 +39,16 @@ SIX = [
 
 def test_parameters_are_left_out_where_the_name_tells_enough() -> None:
     result = answer([change("fork", 1.138), change("seq-read(path=/mnt, size=8)", 1.06)], 0.01)
-    assert "seq-read by 6 %" in result
+    assert "seq-read +6 %" in result
     result = answer([change("fork(a=1)", 1.138), change("fork(a=2)", 1.06)], 0.01)
-    assert "fork(a=1) by 13.8 %, fork(a=2) by 6 %" in result
+    assert "fork(a=1) +13.8 %, fork(a=2) +6 %" in result
 
 
 def test_one_treatment_is_one_clause() -> None:
     assert answer(SIX, 0.01) == (
         "By instructions counted, not time: 3 of 6 workloads got worse from debian:6.1 to debian:6.12: "
-        "fork by 13.8 %, execve by 6 %, mmap by 2.1 %; 1 got better: pipe by 3.3 %; 2 equivalent."
+        "fork +13.8 %, execve +6 %, mmap +2.1 %; 1 got better: pipe −3.3 %; 2 equivalent; "
+        "geometric mean of 6: +2.97 %."
     )
 
 
@@ -55,8 +56,9 @@ def test_several_treatments_are_a_clause_each() -> None:
     more = [change("fork", 1.2, "debian:7.2"), change("pipe", 1.0, "debian:7.2")]
     assert answer([SIX[0], SIX[3], *more], 0.01) == (
         "By instructions counted, not time: against debian:6.1, "
-        "1 of 2 workloads got worse with debian:6.12: fork by 13.8 %, 1 got better: pipe by 3.3 %; "
-        "1 of 2 workloads got worse with debian:7.2: fork by 20 %, 1 equivalent."
+        "1 of 2 workloads got worse with debian:6.12: fork +13.8 %, 1 got better: pipe −3.3 %, "
+        "geometric mean of 2: +4.9 %; "
+        "1 of 2 workloads got worse with debian:7.2: fork +20 %, 1 equivalent, geometric mean of 2: +9.54 %."
     )
 
 
@@ -70,8 +72,19 @@ def test_treatments_of_which_the_same_is_to_be_said_are_named_together() -> None
     more = change("fork", 1.2, "runtime=0 · ratio=4").model_copy(update={"baseline": "runtime=0 · ratio=20"})
     assert answer([*same, more], 0.01) == (
         "By instructions counted, not time: against runtime=0 · ratio=20, "
-        "all 2 workloads stayed equivalent (within 1 %) with runtime=1, runtime=2, runtime=3 and 1 more; "
-        "1 of 1 workload got worse with ratio=4: fork by 20 %."
+        "both workloads stayed equivalent (within 1 %) with runtime=1, runtime=2, runtime=3 and 1 more; "
+        "fork got worse with ratio=4: +20 %."
+    )
+
+
+def test_of_many_treatments_the_sentence_counts() -> None:
+    kernels = [f"debian:6.{minor}" for minor in range(2, 42)]
+    changes = [change("fork", 1.0 + at / 100, kernel) for at, kernel in enumerate(kernels)]
+    changes += [change("pipe", 0.9 if at == 7 else 1.0, kernel) for at, kernel in enumerate(kernels)]
+    assert answer(changes, 0.01) == (
+        "By instructions counted, not time: against debian:6.1, of 40 treatments 2 stayed equivalent, "
+        "37 got worse, 1 got worse and better, by workload; most worse: debian:6.41 (fork +39 %); "
+        "most better: debian:6.9 (pipe −10 %)."
     )
 
 
@@ -80,16 +93,14 @@ def test_modelled_cycles_are_told_where_they_go_the_other_way() -> None:
     assert answer([*SIX, *same], 0.01) == answer(SIX, 0.01)
     more = [change("mmap", 0.9, metric=MODELLED_CYCLES), change("pipe", 1.05, metric=MODELLED_CYCLES)]
     assert answer([*SIX, *same, *more], 0.01).endswith(
-        "1 got better: pipe by 3.3 %; 2 equivalent; modelled cycles go the other way in 2: mmap by 10 %, "
-        "pipe by 5 %."
+        "geometric mean of 6: +2.97 %; modelled cycles go the other way in 2: mmap −10 %, pipe +5 %."
     )
 
 
 def test_modelled_cycles_are_told_where_they_move_alone() -> None:
     alone = [change("null", 0.96, metric=MODELLED_CYCLES), change("stat", 1.3, metric=MODELLED_CYCLES)]
     assert answer([*SIX, *alone], 0.01).endswith(
-        "2 equivalent; modelled cycles alone got better in 1: null by 4 %; modelled cycles alone got worse "
-        "in 1: stat by 30 %."
+        "modelled cycles alone got better in 1: null −4 %; modelled cycles alone got worse in 1: stat +30 %."
     )
 
 
@@ -102,9 +113,8 @@ def test_bytes_of_string_instructions_come_after_the_instructions() -> None:
         compare("stat", STRING_BYTES, Mode.EXACT_PLUGIN, none, some, margin=0.01),
     ]
     assert answer([*SIX, *moved], 0.01).endswith(
-        "fork by 13.8 %, execve by 6 %, mmap by 2.1 %; 1 got better: pipe by 3.3 %; 2 equivalent; string "
-        "instructions worked on more in 2 of them: stat from 0 to 4096, mmap by 2 %, fewer in 1 of them: "
-        "fork by 38.6 % (bytes)."
+        "geometric mean of 6: +2.97 %; string instructions worked on more in 2 of them: stat from 0 to 4096, "
+        "mmap +2 %, fewer in 1 of them: fork −38.6 % (bytes)."
     )
 
 
@@ -114,7 +124,7 @@ def test_bytes_of_string_instructions_come_after_the_instructions() -> None:
         ([], "There is nothing to compare: the study has one treatment."),
         (
             [change("fork", 1.0), change("pipe", 1.0)],
-            "all 2 workloads stayed equivalent (within 1 %) from debian:6.1 to debian:6.12.",
+            "both workloads stayed equivalent (within 1 %) from debian:6.1 to debian:6.12.",
         ),
         ([change("fork", 1.0)], "fork stayed equivalent (within 1 %) from debian:6.1 to debian:6.12."),
         (
@@ -129,9 +139,13 @@ def test_bytes_of_string_instructions_come_after_the_instructions() -> None:
         (
             [change(name, 0.9 - at / 100) for at, name in enumerate(["a", "b", "c", "d", "e"])],
             "5 of 5 workloads got better from debian:6.1 to debian:6.12: "
-            "e by 14 %, d by 13 %, c by 12 % and 2 more.",
+            "e −14 %, d −13 %, c −12 % and 2 more; geometric mean of 5: −12 %.",
         ),
-        ([change("fork", 4.2)], "1 of 1 workload got worse from debian:6.1 to debian:6.12: fork by 320 %."),
+        ([change("fork", 4.2)], "fork got worse from debian:6.1 to debian:6.12: +320 %."),
+        (
+            [change("fork", 1.2, spread=1.05)],
+            "fork got worse from debian:6.1 to debian:6.12: +23 % (+20 … +26).",
+        ),
     ],
 )
 def test_the_sentence_fits_what_was_found(comparisons: list[Comparison], sentence: str) -> None:
@@ -146,7 +160,8 @@ def test_a_workload_with_two_metrics_is_named_with_the_metric() -> None:
     faults = Metric(name="faults", unit="faults/operation", direction=Direction.LOWER)
     result = answer([change("fork", 1.2), change("fork", 1.1, metric=faults)], 0.01)
     assert "2 of 2 metrics got worse" in result
-    assert "fork (instructions) by 20 %, fork (faults) by 10 %" in result
+    assert "fork (instructions) +20 %, fork (faults) +10 %" in result
+    assert "mean" not in result, "of unlike metrics there is none"
 
 
 def ran(**provenance: object) -> Trial:

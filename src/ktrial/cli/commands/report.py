@@ -11,7 +11,7 @@ from ktrial import interruption
 from ktrial.cli.command_line import Argument, BadOption, Option, examples
 from ktrial.cli.console import output, print_json, say
 from ktrial.cli.error_handling import save_bug_report, tell
-from ktrial.cli.options.common import Json, Signers, StoreOption, StudyOrBundle
+from ktrial.cli.options.common import Json, Signers, StoreOption, StudyOrBundle, Verbose
 from ktrial.cli.studies import DAMAGED, is_bundle, open_existing, open_named, open_store, tell_left_out
 from ktrial.format import number_format
 from ktrial.format.sanitize import one_line, printable
@@ -111,10 +111,11 @@ def show(
     study: StudyOrBundle = None,
     console: bool = Option(False, "--console", help="Show the consoles of trials that failed, instead."),
     signers: Signers = None,
+    verbose: Verbose = False,
     json: Json = False,
     store: StoreOption = None,
 ) -> None:
-    """Show a study's verdicts again; nothing is run."""
+    """Show a study's answer again; nothing is run."""
     from ktrial.analysis.result import load_record
     from ktrial.cli.running.reports import explain
     from ktrial.report import whys
@@ -134,11 +135,10 @@ def show(
 
             print_json(record_as_json(record, opened.name, whys=whys(opened, record, explain, graphs=False)))
             return
-        from ktrial.cli.render.study_result import MOST_WORKLOADS, print_result, print_whys
+        from ktrial.cli.render.study_result import MOST_WORKLOADS, print_study
 
         reasons = whys(opened, record, explain, MOST_WORKLOADS + 1, graphs=False)
-    print_result(record, output())
-    print_whys(reasons, output())
+        print_study(record, reasons, store, verbose=verbose)
 
 
 def _print_consoles(record: "StudyRecord") -> None:

@@ -27,6 +27,9 @@ Html = Annotated[
     Path | None,
     typer.Option("--html", metavar="FILE", help="Where to write the report; else reports/ beside the store."),
 ]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Print all of the result, not the 25 lines that answer.")
+]
 NoHtml = Annotated[bool, typer.Option("--no-html", help="Write no report.")]
 PageFile = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page here too.")]
 Jobs = Annotated[
@@ -115,6 +118,7 @@ class RunOptions:
     store: StoreOption = None
     html: Html = None
     no_html: NoHtml = False
+    verbose: Verbose = False
     jobs: Jobs = None
     retry_failed: bool = False
     allow_host_changes: bool = False

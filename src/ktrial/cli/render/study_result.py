@@ -1,39 +1,191 @@
-"""A study's result on the terminal: tables, reasons, failures, warnings; readable at 80 columns."""
+"""A study's result on the terminal: the answer in 25 lines, or all of it; readable at 60 columns."""
 
+import math
+import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
 
 from ktrial.analysis.scaling import curves, waits
-from ktrial.cli.console import breakable
+from ktrial.cli.console import breakable, output, print_link
+from ktrial.cli.render.next_step import NextStep, prove_command, store_option
+from ktrial.cli.render.screen import Screen
 from ktrial.cli.render.table import rendered
 from ktrial.format import number_format
 from ktrial.format.labels import DIRECTIONS, MODE_NAMES, OUTCOMES, SCATTER_MARK, VERDICTS
 from ktrial.format.sanitize import one_line, shortened
+from ktrial.format.table import Column, Row, Table, own
+from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.design import told_apart
 from ktrial.model.study import StudyRecord
 from ktrial.model.trial import Trial
 from ktrial.model.warnings import WarningKind
 from ktrial.model.workload import BESIDE_THE_OWN, short_labels
 from ktrial.report import comparisons, scaling, sparkline, study_summary
-from ktrial.report.attribution import Why, notices
+from ktrial.report.attribution import Why, net_sentence, notices
 from ktrial.report.comparisons import one_below_another, side_by_side
 from ktrial.report.proof import shares
+from ktrial.report.study_summary import TreatmentComparisons
 
-_NAME_COLUMNS = 60
+_WIDE = 80
+"""Columns: on narrower terminals a row takes two lines."""
 _QUESTION_COLUMNS = 400
 _MOST_FAILURES = 20
 _MOST_INTERACTIONS = 3
 _MOST_VARIABILITY = 10
 
 
+def print_study(
+    record: StudyRecord,
+    reasons: Sequence[Why],
+    store: str | None,
+    *,
+    verbose: bool = False,
+    report: Path | None = None,
+    next_step: NextStep | None = None,
+) -> None:
+    """What `run`, `compare` and `show` end with: 25 lines, or all; the answer last."""
+    console, command = output(), (next_step or prove_command)(record, reasons, store)
+    if verbose:
+        print_result(record, console)
+        print_whys(reasons, console)
+        if report:
+            print_link("report", report, console)
+        if command:
+            console.print(f"next: {command}", soft_wrap=True)
+        print_closing(record, console)
+        return
+    more = shlex.join(["ktrial", "show", str(record.id), "-v", *store_option(store)])
+    print_answer(record, reasons, console, more=more, next_step=command, report=str(report) if report else "")
+
+
+def print_answer(
+    record: StudyRecord,
+    whys: Sequence[Why],
+    console: Console,
+    *,
+    more: str,
+    next_step: str = "",
+    report: str = "",
+) -> None:
+    """The result in at most 25 lines: the table, what it is made of, what went wrong, and the answer last.
+
+    `more`: the command that prints all of it (`print_result`). `report`: where the page is.
+    """
+    screen = Screen(console, more=more)
+    question = shortened(record.study.question, _QUESTION_COLUMNS)
+    name = one_line(record.study.name)
+    screen.title(f"{name}: {question}" if question else name, breakable(_what_is_shown(record).plain))
+    screen.gap()
+    for table in _scaling_tables(record):
+        screen.rows(table)
+    shown = _main_rows(record)
+    if shown.result.comparisons:
+        _add_verdicts(shown, screen)
+    screen.lines(_failures(record), "failure", least=2, style="red")
+    screen.lines(list(_unsteady(record))[:_MOST_VARIABILITY], "treatment that scatters", least=1)
+    cautions, notes = _warnings(record)
+    screen.lines(cautions, "warning", least=2, style="yellow")
+    screen.lines(
+        [f"warning: {breakable(text)}" for text in notices(whys)], "warning", least=1, style="yellow"
+    )
+    names = short_labels(why.workload for why in whys)
+    several = len({why.treatment for why in whys}) > 1
+    causes = [
+        names[why.workload] + (f", {why.treatment}" if several else "") + f" {breakable(net_sentence(why))}"
+        for why in sorted(whys, key=_relative)
+    ]
+    heading = "why: instructions, net, by kernel function with all that it calls:"
+    screen.lines(causes, "cause", least=1, heading=heading)
+    reasons = list(_reasons(shown))
+    screen.lines(reasons, "reason", least=1)
+    screen.leave_out(len(notes), "note")
+    screen.leave_out(len(comparisons.interaction_tables(record)), "table of interactions")
+    if report:
+        screen.lines([f"report: {report}"], "", least=1, wraps=False)
+    screen.print(record.result.answer or "There are no numbers yet.", next_step=next_step)
+
+
+def _relative(why: Why) -> float:
+    """The largest relative change first."""
+    return -abs(why.total.difference) / why.total.before if why.total.before else -math.inf
+
+
+def _main_rows(record: StudyRecord) -> StudyRecord:
+    """Without the metrics beside a workload's own: -v has them."""
+    main = [row for row in record.result.comparisons if row.metric not in BESIDE_THE_OWN]
+    result = record.result.model_copy(update={"comparisons": tuple(main)})
+    return record.model_copy(update={"result": result}) if main else record
+
+
+def _add_verdicts(record: StudyRecord, screen: Screen) -> None:
+    """Two treatments stand side by side. Several of one workload stand below one another; of several
+    workloads each treatment has a row, with its geometric mean and what changed most.
+    """
+    every = record.result.comparisons
+    groups = study_summary.groups(record)
+    workloads = {(row.workload, row.metric) for row in every}
+    if len(groups) == 1:
+        wide = screen.width >= _WIDE
+        table = side_by_side(record, groups[0]) if wide else _two_lines(record, groups[0])
+        screen.rows(table, _by_importance(groups[0].comparisons), "row")
+    elif len(workloads) == 1:
+        ranked = [0, *(place + 1 for place in _by_importance(every))]
+        screen.rows(one_below_another(record), ranked, "treatment")
+    else:
+        screen.rows(comparisons.treatments_table(groups), noun="treatment")
+
+
+def _by_importance(rows: Sequence[Comparison]) -> list[int]:
+    """Places: what changed first, the largest change before the others; then what is undecided."""
+
+    def importance(place: int) -> tuple[int, float]:
+        row = rows[place]
+        changed = row.verdict in (Verdict.BETTER, Verdict.WORSE)
+        undecided = row.verdict is Verdict.INCONCLUSIVE
+        return (0 if changed else 1 if undecided else 2, -abs((row.ratio or math.inf) - 1))
+
+    return sorted(range(len(rows)), key=importance)
+
+
+def _two_lines(record: StudyRecord, group: TreatmentComparisons) -> Table:
+    """For narrow terminals: values and interval stand below the name and the change."""
+    table = side_by_side(record, group)
+    places = {column.key: place for place, column in enumerate(table.columns)}
+
+    def text(row: Row, key: str) -> str:
+        return row.cells[places[key]].text
+
+    rows = tuple(
+        Row(
+            (
+                own(f"{text(row, 'name')}\n  {text(row, 'baseline_value')} → {text(row, 'value')}"),
+                own(f"{text(row, 'ratio')}\n{text(row, 'interval')}"),
+                row.cells[places["verdict"]],
+            )
+        )
+        for row in table.rows
+    )
+    columns = (
+        Column(
+            "name", f"{group.baseline} → {group.treatment}", wraps=True, named=True, heading_columns=_WIDE
+        ),
+        Column("ratio", "change", numeric=True),
+        Column("verdict", "verdict"),
+    )
+    return Table(columns, rows, table.name)
+
+
 def print_result(record: StudyRecord, console: Console) -> None:
-    """The question, the table of verdicts, what went wrong, and the answer."""
+    """All of it: the question, the table of verdicts, what went wrong, and the answer."""
     name, question = one_line(record.study.name), shortened(record.study.question, _QUESTION_COLUMNS)
     console.print(Text(f"{name}: {question}" if question else name, style="bold"))
-    _print_scaling(record, console)
+    for table in _scaling_tables(record):
+        console.print(rendered(table))
+        console.print()
     groups = study_summary.groups(record)
     if groups:
         console.print(_what_is_shown(record))
@@ -43,22 +195,25 @@ def print_result(record: StudyRecord, console: Console) -> None:
         console.print()
     _print_variability(record, console)
     _print_interactions(record, console)
-    _print_reasons(record, console)
-    _print_failures(record, console)
+    for reason in _reasons(record):
+        console.print(reason)
+    for place, failure_line in enumerate(_failures(record)):
+        console.print(Text(failure_line, style="" if place else "red"))
     _print_warnings(record, console)
     if cost := sparkline.whole_cost(record):
         console.print(Text(one_line(cost), style="dim"))
-    answer = record.result.answer or "There are no numbers yet."
-    console.print(Text(one_line(answer), style="bold"))
 
 
-def _print_scaling(record: StudyRecord, console: Console) -> None:
+def print_closing(record: StudyRecord, console: Console) -> None:
+    """The answer, after all else."""
+    console.print()
+    console.print(Text(one_line(record.result.answer or "There are no numbers yet."), style="bold"))
+
+
+def _scaling_tables(record: StudyRecord) -> list[Table]:
     """Throughput over CPUs, where their number is a factor; where they wait, where that was counted."""
     tables = (*(scaling.scaling_tables(curves(record)) or ()), scaling.waits_table(waits(record)))
-    for table in tables:
-        if table and table.rows:
-            console.print(rendered(table))
-            console.print()
+    return [table for table in tables if table and table.rows]
 
 
 def _what_is_shown(record: StudyRecord) -> Text:
@@ -71,13 +226,19 @@ def _what_is_shown(record: StudyRecord) -> Text:
     return Text(one_line("; ".join(parts)), style="dim")
 
 
-def _print_variability(record: StudyRecord, console: Console) -> None:
+def _unsteady(record: StudyRecord) -> Iterator[str]:
+    """Treatments that scatter otherwise than the baseline, a line each."""
     several = len(study_summary.groups(record)) > 1
-    unsteady = record.result.variability
-    for scatter in unsteady[:_MOST_VARIABILITY]:
+    for scatter in record.result.variability:
         treatment = f"{told_apart(scatter.treatment, scatter.baseline)}: " if several else ""
         metric = f"{treatment}{scatter.workload}, {scatter.metric}"
-        console.print(one_line(f"{SCATTER_MARK} {metric}: {comparisons.scatter_text(scatter)}"))
+        yield one_line(f"{SCATTER_MARK} {metric}: {comparisons.scatter_text(scatter)}")
+
+
+def _print_variability(record: StudyRecord, console: Console) -> None:
+    unsteady = list(_unsteady(record))
+    for line in unsteady[:_MOST_VARIABILITY]:
+        console.print(line)
     if len(unsteady) > _MOST_VARIABILITY:
         left = breakable(number_format.counted(len(unsteady) - _MOST_VARIABILITY, "more treatment"))
         console.print(f"{SCATTER_MARK} {left} that scatter otherwise than the baseline: in the report")
@@ -97,7 +258,7 @@ def _print_interactions(record: StudyRecord, console: Console) -> None:
         console.print(f"{left} of interactions: in the report")
 
 
-def _print_reasons(record: StudyRecord, console: Console) -> None:
+def _reasons(record: StudyRecord) -> Iterator[str]:
     """Each reason once, with the rows that it holds for; their metric where a workload has several."""
     several = len(study_summary.groups(record)) > 1
     metrics = {(row.workload, row.metric) for row in record.result.comparisons}
@@ -113,27 +274,29 @@ def _print_reasons(record: StudyRecord, console: Console) -> None:
     for (verdict, treatment, metric, reason), workloads in by_reason.items():
         names = ", ".join(filter(None, (*dict.fromkeys(workloads), metric)))
         where = f"{treatment}: {names}" if treatment else names
-        console.print(one_line(f"{verdict}: {where}: {reason}"))
+        yield one_line(f"{verdict}: {where}: {reason}")
 
 
-def _print_failures(record: StudyRecord, console: Console) -> None:
+def _failures(record: StudyRecord) -> list[str]:
+    """How many trials failed, then how, those that failed alike together; empty where none did."""
     failed = study_summary.failed_trials(record)
     if not failed:
-        return
+        return []
     count = breakable(number_format.counted(len(failed), "trial"))
-    console.print(Text(f"{count} of {record.planned} failed:", style="red"))
     perturbations: dict[tuple[str, str], list[int]] = {}
     for trial in failed:
         numbers = perturbations.setdefault((trial.planned.treatment.label, failure_text(trial)), [])
         numbers.append(trial.planned.perturbation.number)
+    lines = [f"{count} of {record.planned} failed:"]
     for (treatment, ending), numbers in list(perturbations.items())[:_MOST_FAILURES]:
         listed = ", ".join(map(str, sorted(numbers)))
         word = "perturbation" if len(numbers) == 1 else "perturbations"
-        console.print(f"  {one_line(f'{treatment}, {word} {listed}: {ending}')}")
+        lines.append(f"  {one_line(f'{treatment}, {word} {listed}: {ending}')}")
     if len(perturbations) > _MOST_FAILURES:
-        console.print(f"  and {len(perturbations) - _MOST_FAILURES} more")
+        lines.append(f"  and {len(perturbations) - _MOST_FAILURES} more")
     if any(trial.console for trial in failed):
-        console.print(f"  what the guest said: ktrial show {record.id} --console")
+        lines.append(f"  what the guest said: ktrial show {record.id} --console")
+    return lines
 
 
 def failure(trial: Trial) -> str:
@@ -150,11 +313,25 @@ def failure_text(trial: Trial) -> str:
     return f"{outcome}: {trial.reason}" if trial.reason else outcome
 
 
+def _warnings(record: StudyRecord) -> tuple[list[str], list[str]]:
+    """Warnings, then notes; each with what to do about it. Failed trials are told by themselves."""
+    cautions: list[str] = []
+    notes: list[str] = []
+    for shown, more in study_summary.warning_groups(record):
+        if shown[0].kind is WarningKind.FAILED_TRIALS:
+            continue
+        for warning in (*shown, *more):
+            advice = f"; {warning.advice}" if warning.advice else ""
+            kind, texts = ("note", notes) if warning.is_note else ("warning", cautions)
+            texts.append(f"{kind}: {warning.text}{advice}")
+    return cautions, notes
+
+
 def _print_warnings(record: StudyRecord, console: Console) -> None:
     for shown, more in study_summary.warning_groups(record):
         first = shown[0]
         if first.kind is WarningKind.FAILED_TRIALS:
-            continue  # _print_failures has said more
+            continue  # _failures says more
         kind, style = ("note", "") if first.is_note else ("warning", "yellow")
         for warning in shown:
             console.print(Text(one_line(f"{kind}: {warning.text}"), style=style))

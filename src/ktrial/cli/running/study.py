@@ -1,8 +1,6 @@
 """Runs studies, here or on several machines at once, prints their results, and says what can be done next."""
 
 import json
-import math
-import shlex
 import signal
 import subprocess
 import sys
@@ -21,11 +19,12 @@ from rich.text import Text
 from ktrial import interruption, machines
 from ktrial.analysis.history.machine_agreement import on_machines
 from ktrial.analysis.result import load_record
-from ktrial.cli.console import ReportNotWritten, breakable, output, print_json, print_link, say
+from ktrial.cli.console import breakable, output, print_json, say
 from ktrial.cli.options.common import RunOptions, StudyRunOptions
 from ktrial.cli.progress import progress
 from ktrial.cli.render.history import print_across
-from ktrial.cli.render.study_result import print_result, print_whys
+from ktrial.cli.render.next_step import NextStep, first_step, next_steps
+from ktrial.cli.render.study_result import print_study
 from ktrial.cli.running.reports import default_report, explain, write_report
 from ktrial.cli.studies import open_store
 from ktrial.errors import Interrupted
@@ -37,18 +36,16 @@ from ktrial.format.number_format import counted
 from ktrial.format.sanitize import one_line
 from ktrial.machines.host import HostMachine
 from ktrial.model.base import digest
-from ktrial.model.design import FactorKind
 from ktrial.model.history import Across
-from ktrial.model.study import Study, StudyRecord, treatments
+from ktrial.model.study import Study, StudyRecord
 from ktrial.report import study_summary, whys
 from ktrial.report.attribution import Why
 from ktrial.report.csv_and_json import record_as_json
-from ktrial.store.location import default_location, masked
+from ktrial.store.location import default_location
 from ktrial.studyfile.references import resolved
 
 SOME_TRIALS_FAILED = 3
 """Exit code: the study ended, there are verdicts, but not from all trials."""
-_MORE_WORKLOADS = "syscall,fork,mmap,open,futex"
 KTRIAL = (sys.executable, "-c", "from ktrial.cli.main import main_with_parent; main_with_parent()")
 """The program of this very installation, which ends when its standard input closes."""
 
@@ -88,36 +85,27 @@ def run_and_print(study: Study, options: StudyRunOptions, confirmation: Study | 
         result["confirmation"], failed = confirmed.as_json(), failed or confirmed.failed
     if options.json:
         print_json(result)
-    elif command := prove_command(finished.record, finished.whys, options.store):
-        output().print("\nnext, to measure which settings it comes from:")
-        output().print(f"  {command}", soft_wrap=True)
     if failed:
         raise typer.Exit(SOME_TRIALS_FAILED)
 
 
 def run_and_advise(study: Study, options: StudyRunOptions) -> None:
-    """Run the study, print its result, and three commands that go on from there; of a dry run its plan.
+    """Run the study, print its result and what somebody who tries ktrial does next; of a dry run its plan.
 
     Raises typer.Exit with 3 where trials failed.
     """
     if options.dry_run:
         show_plans({"": study}, options)
         return
-    finished = run_and_show(study, options)
-    steps = next_steps(finished.record, options.store)
+    finished = run_and_show(study, options, first_step)
     if options.json:
-        print_json(finished.as_json() | {"next": [command for command, _ in steps]})
-    else:
-        console = output()
-        console.print("\nnext:")
-        for command, purpose in steps:
-            console.print(f"  {command}", soft_wrap=True)
-            console.print(f"      {purpose}", style="dim")
+        steps = [command for command, _ in next_steps(finished.record, options.store)]
+        print_json(finished.as_json() | {"next": steps})
     if finished.failed:
         raise typer.Exit(SOME_TRIALS_FAILED)
 
 
-def run_and_show(study: Study, options: RunOptions) -> FinishedStudy:
+def run_and_show(study: Study, options: RunOptions, next_step: NextStep | None = None) -> FinishedStudy:
     """Run the study, write its report, and print its result, but for --json."""
     location = options.store or default_location()
     check_factors(study, say)
@@ -131,20 +119,24 @@ def run_and_show(study: Study, options: RunOptions) -> FinishedStudy:
                 study, store=store, observer=observer, jobs=options.jobs, retry_failed=options.retry_failed
             )
         name, reasons = store.name, whys(store, record, explain)
-    if not options.json:
-        print_result(record, output())
-        print_whys(reasons, output())
-    report = None
-    if not options.no_html:
-        try:
-            report = write_report(record, options.html or default_report(record, location), reasons)
-        except ReportNotWritten:
-            if options.json:  # the result is not lost with its report
-                print_json(record_as_json(record, name, whys=reasons))
-            raise
-    if report and not options.json:
-        print_link("report", report, output())
-    return FinishedStudy(record, name, report, reasons)
+    finished = FinishedStudy(record, name, None, reasons)
+    try:
+        if not options.no_html:
+            path = options.html or default_report(record, location)
+            finished = replace(finished, report=write_report(record, path, reasons))
+    finally:  # the answer is not lost with its report
+        if not options.json:
+            print_study(
+                record,
+                reasons,
+                options.store,
+                verbose=options.verbose,
+                report=finished.report,
+                next_step=next_step,
+            )
+        elif finished.report is None and not options.no_html:
+            print_json(finished.as_json())
+    return finished
 
 
 def show_plans(studies: Mapping[str, Study], options: StudyRunOptions) -> None:
@@ -216,48 +208,6 @@ _STATES = {
     KernelState.FETCHED: "has to be fetched, or read from its file",
     KernelState.BUILT: "has to be built",
 }
-
-
-def prove_command(record: StudyRecord, whys: Sequence[Why], store: str | None) -> str:
-    """The command that measures the causes of the largest change whose causes are not measured; empty: none.
-
-    It can be typed as it is.
-    """
-    if not any(factor.kind is FactorKind.KERNEL for factor in record.study.factors):
-        return ""
-    unproven = [why for why in whys if why.proof is None and why.total.difference]
-    if not unproven:
-        return ""
-
-    def relative(why: Why) -> float:
-        return abs(why.total.difference) / why.total.before if why.total.before else math.inf
-
-    why = max(unproven, key=relative)
-    to = ["--to", why.treatment] if len(treatments(record.study)) > 2 else []
-    explain = ["ktrial", "explain", record.study.name, "--workload", why.workload, *to, "--prove"]
-    return shlex.join([*explain, *_store_option(store)])
-
-
-def next_steps(record: StudyRecord, store: str | None) -> list[tuple[str, str]]:
-    """Three commands, each with what it is for. They can be typed as they are."""
-    names = [level for factor in record.study.factors for level in map(str, factor.levels)]
-    kernels = [word for name in names for word in ("--kernel", name)]
-    workload, option = record.study.workloads[0].label, _store_option(store)
-    explain = ["ktrial", "explain", record.study.name, "--workload", workload, *option]
-    more = ["ktrial", "compare", *kernels, "--workload", _MORE_WORKLOADS, *option]
-    command = ["ktrial", "compare", *kernels, *option, "--", "sort", "/etc/passwd"]
-    return [
-        (shlex.join(explain), "which kernel functions the difference is made of"),
-        (shlex.join(more), "the same for other parts of the kernel"),
-        (
-            shlex.join(command),
-            "a program of your own in place of sort (strace finds its files); more: ktrial help studies",
-        ),
-    ]
-
-
-def _store_option(store: str | None) -> list[str]:
-    return ["--store", masked(store)] if store else []
 
 
 def run_on_each(

@@ -1,0 +1,62 @@
+"""What to do after a result: commands that can be typed as they are."""
+
+import math
+import shlex
+from collections.abc import Callable, Sequence
+
+from ktrial.model.design import FactorKind
+from ktrial.model.study import StudyRecord, treatments
+from ktrial.report.attribution import Why
+from ktrial.store.location import masked
+
+NextStep = Callable[[StudyRecord, Sequence[Why], str | None], str]
+"""The command to go on with, from a result and the store's option; empty where there is none."""
+_MORE_WORKLOADS = "syscall,fork,mmap,open,futex"
+
+
+def prove_command(record: StudyRecord, whys: Sequence[Why], store: str | None) -> str:
+    """The command that measures the causes of the largest change whose causes are not measured; empty: none.
+
+    It can be typed as it is.
+    """
+    if not any(factor.kind is FactorKind.KERNEL for factor in record.study.factors):
+        return ""
+    unproven = [why for why in whys if why.proof is None and why.total.difference]
+    if not unproven:
+        return ""
+
+    def relative(why: Why) -> float:
+        return abs(why.total.difference) / why.total.before if why.total.before else math.inf
+
+    why = max(unproven, key=relative)
+    to = ["--to", why.treatment] if len(treatments(record.study)) > 2 else []
+    explain = ["ktrial", "explain", record.study.name, "--workload", why.workload, *to, "--prove"]
+    return shlex.join([*explain, *store_option(store)])
+
+
+def first_step(record: StudyRecord, _: Sequence[Why], store: str | None) -> str:
+    """The first of `next_steps`."""
+    return next_steps(record, store)[0][0]
+
+
+def next_steps(record: StudyRecord, store: str | None) -> list[tuple[str, str]]:
+    """Three commands, each with what it is for. They can be typed as they are."""
+    names = [level for factor in record.study.factors for level in map(str, factor.levels)]
+    kernels = [word for name in names for word in ("--kernel", name)]
+    workload, option = record.study.workloads[0].label, store_option(store)
+    explain = ["ktrial", "explain", record.study.name, "--workload", workload, *option]
+    more = ["ktrial", "compare", *kernels, "--workload", _MORE_WORKLOADS, *option]
+    command = ["ktrial", "compare", *kernels, *option, "--", "sort", "/etc/passwd"]
+    return [
+        (shlex.join(explain), "which kernel functions the difference is made of"),
+        (shlex.join(more), "the same for other parts of the kernel"),
+        (
+            shlex.join(command),
+            "a program of your own in place of sort (strace finds its files); more: ktrial help studies",
+        ),
+    ]
+
+
+def store_option(store: str | None) -> list[str]:
+    """`--store FILE` where it was given: the printed command reads the same store."""
+    return ["--store", masked(store)] if store else []
