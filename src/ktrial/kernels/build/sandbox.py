@@ -115,6 +115,8 @@ class Sandbox:
     """ccache's directory: what one build puts there is taken by every other that is given it. None: none."""
     seen_as: tuple[Path, Path] | None = None
     """A directory, and where it is seen inside, with all that lies below it; None: everything where it is."""
+    processes: int | None = None
+    """At once, fewer than builds may have: counted are all of their user's, which root's builds share."""
 
     def command(self, words: Iterable[str], environment: Mapping[str, str]) -> list[str]:
         """The command that runs these words confined, in an environment of its own.
@@ -142,6 +144,7 @@ class Sandbox:
             "--",
             *way.after,
             *(words_of(_CONFINE, self._writable_inside()) if way.is_landlocked else ()),
+            *(("prlimit", f"--nproc={self.processes}", "--") if self.processes else ()),
             *words,
         ]
 
