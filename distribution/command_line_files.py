@@ -41,11 +41,18 @@ def man_pages() -> dict[str, str]:
 
 def _leaves(group: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
     for name, entry in sorted(group.commands.items()):
-        command = entry.load() if hasattr(entry, "load") else entry
-        if hasattr(command, "commands"):
-            yield from _leaves(command, (*path, name))
-        else:
-            yield (*path, name), command
+        yield from _leaves_of(entry, (*path, name))
+
+
+def _leaves_of(entry: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """The command, or those of its group, then those that its first word may name."""
+    command = entry.load() if hasattr(entry, "load") else entry
+    if hasattr(command, "commands"):
+        yield from _leaves(command, path)
+    else:
+        yield path, command
+    for word, form in sorted(getattr(entry, "forms", {}).items()):
+        yield from _leaves_of(form, (*path, word))
 
 
 def _overview(root: Any) -> str:

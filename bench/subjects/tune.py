@@ -139,7 +139,7 @@ def on_family(family: str, functions: int) -> FamilyResult:
 
 
 def measured_again(each: Problem, tuned: Tuned) -> Configuration:
-    """The answer; where the search left a candidate undecided, what `ktrial revalidate` makes of it."""
+    """The answer; where the search left a candidate undecided, what `ktrial tune revalidate` makes of it."""
     if tuned.confirmed or not tuned.undecided:
         return tuned.confirmed or {}
     return tuned.undecided if gains_in_more_blocks(each, tuned.undecided) else {}

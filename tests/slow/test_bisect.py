@@ -45,7 +45,7 @@ def test_git_bisect_run_with_check_finds_the_commit_that_slowed_getppid(
     repository: Repository, environment: dict[str, str], tmp_path: Path
 ) -> None:
     repository.git("checkout", "--quiet", "good")
-    run([KTRIAL, "baseline", "save", "good", "--source", ".", *MEASURED], repository, environment)
+    run([KTRIAL, "check", "baseline", "save", "good", "--source", ".", *MEASURED], repository, environment)
 
     summary = tmp_path / "summary.md"
     repository.git("bisect", "start", "master", "good")

@@ -125,7 +125,7 @@ def test_every_knob_comes_back_and_what_is_stored_goes_on(
         else:
             ended = killed_at_a_random_instant(command(), journal, chance, case.starts)
         left += has_left_something(journal)
-        assert run_ktrial("restore") == 0
+        assert run_ktrial("host", "restore") == 0
         assert values_now(KNOBS) == first, f"instant {instant}"
         planned = orders(store)
         assert len(planned) >= before

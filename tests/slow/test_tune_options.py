@@ -35,5 +35,5 @@ def test_an_option_is_searched_by_building(tmp_path: Path) -> None:
     assert told["confirmed"] == {"kconfig:SLAB": "y"}, told["answer"]
     assert told["comparisons"][0]["verdict"] == "better"
     assert (tmp_path / "answer/kernel.config").read_text() == "CONFIG_SLAB=y\n"
-    again = result("revalidate", "option", "--store", tmp_path / "x.db", "--no-html")
+    again = result("tune", "revalidate", "option", "--store", tmp_path / "x.db", "--no-html")
     assert again["holds"] == "still holds"

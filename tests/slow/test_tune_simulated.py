@@ -106,7 +106,7 @@ def test_where_the_best_gain_is_plain_regret_is_no_worse_than_that_of_tpe_alone_
 def test_small_gains_are_not_missed_where_what_is_undecided_is_measured_again(
     searched: dict[str, list[tuple[Problem, Tuned]]], family: str
 ) -> None:
-    """By `ktrial revalidate`, which counts only runs of its own: so proof costs runs, and no regret."""
+    """By `ktrial tune revalidate`, which counts only runs of its own: so proof costs runs, and no regret."""
     answers = [(each, measured_again(each, one)) for each, one in searched[family]]
     regrets = [each.optimum - each.log_gain(answer) for each, answer in answers]
     _no_worse(regrets, [each.optimum - best_seen(each) for each, _ in answers])

@@ -19,6 +19,7 @@ from ktrial.kernels import Progress
 from ktrial.kernels.build.builds import name_of
 from ktrial.kernels.build.requests import BuildRequest
 from ktrial.kernels.errors import BadKernelName, KernelError
+from ktrial.kernels.providers import full_name
 from ktrial.model.base import digest
 from ktrial.model.kernel import Kernel
 from ktrial.model.machine import Boot
@@ -46,10 +47,10 @@ def a_workload(name: str, *parameters: Parameter) -> WorkloadDescription:
 
 
 def kernel(name: str) -> KernelRef:
-    provider, _, wanted = name.partition(":")
+    provider, _, wanted = full_name(name).partition(":")
     if provider not in {"debian", "path", "host"}:
         raise BadKernelName(name=name, problem=f"there is no provider '{provider}'", allowed="debian:VERSION")
-    canonical = f"{name}:cloud" if provider == "debian" and ":" not in wanted else name
+    canonical = f"debian:{wanted}:cloud" if provider == "debian" and ":" not in wanted else name
     release = wanted if provider == "debian" else ""
     return KernelRef(asked=name, name=canonical, provider=provider, wanted=wanted, release=release)
 
@@ -118,7 +119,7 @@ class CommandLine:
         return Said(ended.value.code, said.out, said.err)
 
 
-# What tests of `ktrial check` and `ktrial baseline` share: a machine and kernels that a test chooses.
+# What tests of `ktrial check` and `ktrial check baseline` share: a machine and kernels that a test chooses.
 
 GOOD, SLOW = "debian:6.1", "debian:6.12"
 

@@ -1,4 +1,4 @@
-"""Kills a process that changes knobs over and over, and has `ktrial restore` put them back."""
+"""Kills a process that changes knobs over and over, and has `ktrial host restore` put them back."""
 
 import os
 import random

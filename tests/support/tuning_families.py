@@ -604,7 +604,7 @@ def at_idle(knowledge: Knowledge, most: float) -> Decided:
     return decided(knowledge, high)
 
 
-# `ktrial revalidate` of what a simulated search left undecided: the same blocks, looks and verdicts.
+# `ktrial tune revalidate` of what a simulated search left undecided: the same blocks, looks and verdicts.
 
 BLOCKS = 30
 """At most, as the command has it."""

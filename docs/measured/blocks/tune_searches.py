@@ -64,7 +64,7 @@ def _families(measuring: Measuring) -> str:
                 _beside(scores.plain),
             ]
         )
-    again = "with `ktrial revalidate` (answers more)"
+    again = "with `ktrial tune revalidate` (answers more)"
     heads = ("family", "ktrial: mean regret", again, "TPE alone", "idle knobs in an answer", "no gain")
     plain = "of plain gains: regret, and more than TPE alone"
     return table((*heads, "intervals that hold the truth", plain), rows)

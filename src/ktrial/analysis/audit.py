@@ -219,7 +219,7 @@ def small_samples(files: Sequence[Imported]) -> Iterator[DataWarning]:
             yield DataWarning(
                 kind=WarningKind.TOO_FEW_RUNS,
                 text=f"{file.source}: {many} runs a group: the spread is known to within a factor of several",
-                advice="ktrial plan says how many blocks an effect needs",
+                advice="ktrial timed plan says how many blocks an effect needs",
             )
 
 

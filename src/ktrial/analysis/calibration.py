@@ -64,7 +64,7 @@ def calibration_of(study_record: StudyRecord) -> Calibration:
     except ValueError as error:
         raise AnalysisError(
             f"The A/A study {study.name} calibrates nothing: {error}.",
-            hint="run it with at least ten blocks: ktrial calibrate --blocks 20",
+            hint="run it with at least ten blocks: ktrial timed calibrate --blocks 20",
         ) from None
 
 
@@ -75,7 +75,7 @@ def newest_calibration(store: Store, machine: str) -> Calibration:
     if not stored:
         raise AnalysisError(
             f"The machine {machine} has not been calibrated in this store.",
-            hint=f"ktrial calibrate --machine {machine} --workload W",
+            hint=f"ktrial timed calibrate --machine {machine} --workload W",
         )
     return calibration_of(load_record(store, max(stored_study.id for stored_study in stored)))
 

@@ -299,7 +299,7 @@ _LIKELY = (
 )
 NOTHING = (
     "nothing that was executed differs: a number of the bundle was changed after it was measured, or one of "
-    "the two machines does not repeat itself (ktrial verify tells whether this one does)"
+    "the two machines does not repeat itself (ktrial replicate tells whether this one does)"
 )
 
 

@@ -1,13 +1,17 @@
 """The command `ktrial` and its commands, each of which is imported only when it is called."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
+from ktrial.cli.abandoned_changes import put_back_abandoned
 from ktrial.cli.command_line import (
+    BadUsage,
     CheckCommand,
     CheckTakesCommand,
     CommandGroup,
@@ -15,7 +19,6 @@ from ktrial.cli.command_line import (
     TakesCommand,
     alone,
 )
-from ktrial.cli.error_handling import tell
 from ktrial.installation import VERSION
 
 
@@ -28,74 +31,116 @@ class CommandEntry:
     function: str
     """The function in it; or its group of commands, a Typer."""
     summary: str
-    """The first paragraph of its help: said here too, so that the list of commands imports none of them."""
+    """The first paragraph of its help: here too, so that the list of commands imports none of them."""
     kind: type[KtrialCommand] = KtrialCommand
+    forms: "Mapping[str, CommandEntry]" = field(default_factory=dict)
+    """Commands that a first word of this one names: `ktrial matrix recommend`."""
 
 
-COMMANDS = {
+HOST = "host"
+"""Its commands put back themselves what an earlier ktrial left: `restore` tells of it."""
+
+MEASURE = {
     "try": CommandEntry("run", "try_", "Compare two kernels in one workload, at once."),
-    "help": CommandEntry("help", "help_", "Read the documentation: ktrial help studies."),
-    "run": CommandEntry("run", "run", "Run a study, and print the verdicts."),
     "compare": CommandEntry("run", "compare", "Compare kernels without a study file.", TakesCommand),
-    "scale": CommandEntry("run", "scale", "Show how throughput grows with CPUs.", TakesCommand),
-    "explain": CommandEntry(
-        "explain", "explain", "Say which functions make a difference, and why they may.", TakesCommand
-    ),
+    "run": CommandEntry("run", "run", "Run a study, and print the verdicts."),
     "check": CommandEntry(
-        "check", "check", "Measure a kernel against a baseline, for git bisect and CI.", CheckTakesCommand
+        "check",
+        "check",
+        "Measure a kernel against an older one, for CI and git bisect.",
+        CheckTakesCommand,
+        {"baseline": CommandEntry("check", "app", "Keep what a kernel was measured to cost.")},
     ),
     "series": CommandEntry(
         "series", "series", "Say what each patch of a series costs, where.", CheckTakesCommand
     ),
+    "watch": CommandEntry("series", "watch", "Follow kernels: run and compare what is new.", CheckCommand),
+    "tune": CommandEntry(
+        "tune",
+        "tune",
+        "Search for better settings, and confirm the answer.",
+        forms={
+            "revalidate": CommandEntry(
+                "tune", "revalidate", "Measure the answer of a search again, or its candidate."
+            )
+        },
+    ),
+    "scale": CommandEntry("run", "scale", "Show how throughput grows with CPUs.", TakesCommand),
+    "timed": CommandEntry("timed", "app", "Learn what real time can show here, and plan studies in it."),
+}
+UNDERSTAND = {
+    "explain": CommandEntry(
+        "explain",
+        "explain",
+        "Say which functions make a difference, and why they may.",
+        TakesCommand,
+        {
+            "counters": CommandEntry(
+                "explain", "counters", "Compare event counters: faults, switches, allocations…", TakesCommand
+            )
+        },
+    ),
     "profile": CommandEntry("explain", "profile", "Count a kernel's instructions by function.", TakesCommand),
-    "counters": CommandEntry(
-        "explain", "counters", "Compare event counters: faults, switches, allocations…", TakesCommand
+    "bisect": CommandEntry("bisect", "app", "Find which difference between A and B matters."),
+    "history": CommandEntry("history", "history", "Show one metric over versions, and where it changed."),
+    "matrix": CommandEntry(
+        "history",
+        "matrix",
+        "Measure versions in workloads, and show them as a heat map.",
+        forms={
+            "recommend": CommandEntry("history", "recommend", "Say which kernels serve some workloads best."),
+            "systems": CommandEntry(
+                "history", "systems", "Say whether a change is the same on all machines."
+            ),
+        },
     ),
-    "tune": CommandEntry("tune", "tune", "Search for better settings, and confirm the answer."),
-    "revalidate": CommandEntry(
-        "tune", "revalidate", "Measure the answer of `ktrial tune` again, or its candidate."
-    ),
-    "calibrate": CommandEntry(
-        "calibrate", "calibrate", "Learn what this machine can tell apart in real time."
-    ),
+    "fidelity": CommandEntry("timed", "fidelity", "Compare counted changes with those in real time."),
     "analyze": CommandEntry(
         "analyze", "analyze", "Analyse results of other tools and of papers; audit them."
     ),
-    "plan": CommandEntry("calibrate", "plan", "Say how many blocks, and hours, a timed study needs."),
+}
+SHARE = {
+    "list": CommandEntry("report", "list_studies", "List the studies in the store."),
     "show": CommandEntry("report", "show", "Show a study's answer again; nothing is run."),
     "report": CommandEntry(
         "report", "report", "Write a study's report: one HTML page, Markdown or CSV. Nothing is run."
     ),
-    "bundle": CommandEntry("bundle", "bundle", "Write a study, with all that it measured, as one file."),
-    "replicate": CommandEntry("bundle", "replicate", "Run a bundle's study again, and compare every number."),
-    "list": CommandEntry("report", "list_studies", "List the studies in the store."),
-    "history": CommandEntry("history", "history", "Show one metric over versions, and where it changed."),
-    "matrix": CommandEntry(
-        "history", "matrix", "Measure versions in workloads, and show them as a heat map."
-    ),
     "site": CommandEntry("report", "site", "Write a static site of all results."),
     "serve": CommandEntry("report", "serve", "Show the store in a browser; studies that run are live."),
-    "recommend": CommandEntry("history", "recommend", "Say which kernels serve some workloads best."),
-    "systems": CommandEntry("history", "systems", "Say whether a change is the same on all machines."),
-    "fidelity": CommandEntry("calibrate", "fidelity", "Compare counted changes with those in real time."),
-    "sanity": CommandEntry(
-        "check", "sanity", "Compare a kernel with the one before it, after an upgrade.", CheckCommand
-    ),
-    "watch": CommandEntry("series", "watch", "Follow kernels: run and compare what is new.", CheckCommand),
-    "bisect": CommandEntry("bisect", "app", "Find which difference between A and B matters."),
-    "baseline": CommandEntry("check", "app", "Keep what a kernel was measured to cost, for ktrial check."),
+    "bundle": CommandEntry("bundle", "bundle", "Write a study, with all that it measured, as one file."),
+    "replicate": CommandEntry("bundle", "replicate", "Run a study again, and compare every number."),
+}
+SET_UP = {
+    "doctor": CommandEntry("system", "doctor", "Check this machine, and say what is missing."),
     "kernel": CommandEntry("kernel", "app", "Obtain kernels, look at them, remove them."),
-    "verify": CommandEntry("bundle", "verify", "Run a stored trial again: it must give the same numbers."),
-    "store": CommandEntry("store", "app", "Look after the store of trials."),
     "workload": CommandEntry(
         "workload", "app", "List and show the workloads; capture a command of your own."
     ),
-    "fleet": CommandEntry("fleet", "app", "Have exact trials performed by many machines."),
     "knob": CommandEntry("knob", "app", "Look at the kernel's settings, and change them."),
-    "restore": CommandEntry("system", "restore", "Put back what ktrial has changed on this system."),
-    "doctor": CommandEntry("system", "doctor", "Check this machine, and say what is missing."),
-    "quiesce": CommandEntry("system", "quiesce", "Set this machine up for measuring, and --undo it."),
+    HOST: CommandEntry("system", "app", "Quieten this machine for measuring, and put its settings back."),
+    "store": CommandEntry("store", "app", "Look after the store of trials."),
+    "fleet": CommandEntry("fleet", "app", "Have exact trials performed by many machines."),
+    "help": CommandEntry("help", "help_", "Read the documentation: ktrial help studies."),
 }
+GROUPS = {"Measure": MEASURE, "Understand": UNDERSTAND, "Share": SHARE, "Set up": SET_UP}
+"""Heading → commands, as `ktrial --help` lists them."""
+COMMANDS = {name: entry for commands in GROUPS.values() for name, entry in commands.items()}
+
+RENAMED = {
+    "baseline": "ktrial check baseline",
+    "calibrate": "ktrial timed calibrate",
+    "counters": "ktrial explain counters",
+    "plan": "ktrial timed plan",
+    "quiesce": "ktrial host quiesce",
+    "recommend": "ktrial matrix recommend",
+    "restore": "ktrial host restore",
+    "revalidate": "ktrial tune revalidate",
+    "sanity": "ktrial check OLD NEW",
+    "systems": "ktrial matrix systems",
+    "verify": "ktrial replicate STUDY",
+    "version": "ktrial --version",
+}
+"""What somebody may look for at the top → the command that does it."""
 
 
 class DeferredCommand(TyperCommand):
@@ -113,10 +158,20 @@ class DeferredCommand(TyperCommand):
         if isinstance(declared, typer.Typer):
             declared.info.name = self._name
             return typer.main.get_group(declared)
-        return alone(self._name, declared, self._entry.kind)
+        command = alone(self._name, declared, self._entry.kind)
+        command.forms = {word: form.summary for word, form in self._entry.forms.items()}
+        return command
+
+    @property
+    def forms(self) -> "dict[str, DeferredCommand]":
+        """Word → the command that it names as this one's first word."""
+        return {word: DeferredCommand(word, form) for word, form in self._entry.forms.items()}
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         """The context of the command itself: what follows never sees this stand-in."""
+        if args and args[0] in self.forms:
+            word, *words = args
+            return self.forms[word].make_context(f"{info_name} {word}", words, parent, **extra)
         return self.load().make_context(info_name, args, parent, **extra)
 
 
@@ -142,9 +197,36 @@ class Commands(CommandGroup):
         formatter.write(f"  Options: {', '.join('|'.join(option.opts) for option in shown)}\n")
         self.format_commands(ctx, formatter)
 
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """The commands by what they are for."""
+        longest = max(map(len, COMMANDS))
+        for heading, commands in GROUPS.items():
+            rows = [
+                (name.ljust(longest), self.commands[name].get_short_help_str(formatter.width - 6 - longest))
+                for name in commands
+            ]
+            with formatter.section(heading):
+                formatter.write_dl(rows)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that the first word names. Raises BadUsage for one that goes by another name here."""
+        if args and args[0] not in COMMANDS and not ctx.resilient_parsing:
+            near = next(iter(get_close_matches(args[0], [*COMMANDS, *RENAMED], n=1)), "")
+            if near in RENAMED:
+                new = RENAMED[near]
+                problem = f"it is {new}" if near == args[0] else f"did you mean {new}?"
+                raise BadUsage(f"There is no command {args[0]}: {problem}", hint=_help_of(new))
+        return super().resolve_command(ctx, args)
+
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
         """What ktrial is, without an empty line before it."""
         formatter.write(f"  {self.help}\n")
+
+
+def _help_of(command: str) -> str:
+    """`ktrial check --help` for `ktrial check OLD NEW`."""
+    words = [word for word in command.split() if not word.isupper()]
+    return command if words[-1].startswith("-") else " ".join([*words, "--help"])
 
 
 app = typer.Typer(
@@ -171,33 +253,5 @@ def _ktrial(
     ] = False,
 ) -> None:
     """Controlled trials on Linux kernels: whether a change matters, and how much."""
-    if context.invoked_subcommand != "restore":
-        _put_back_at_start()
-
-
-def _put_back_at_start() -> None:
-    """Put back what a ktrial that was killed has left behind: one stat where there is nothing."""
-    from ktrial.knobs.journal_location import is_anything_to_undo
-
-    if not is_anything_to_undo():
-        return
-    from ktrial.cli.console import say
-    from ktrial.knobs.errors import JournalError, JournalHeld
-    from ktrial.knobs.journal import Journal
-    from ktrial.knobs.restore import LEFT, RestoreOutcome, abandoned
-    from ktrial.target.local import LocalTarget
-
-    journal = Journal()
-    try:
-        with journal.held(wait=False):
-            undone = abandoned(journal, LocalTarget())
-    except JournalHeld:
-        return  # its owner is alive, and puts everything back itself
-    except JournalError as error:
-        tell(error.message, error.advice, kind="warning")
-        return
-    for change in undone:
-        if change.ending in LEFT:
-            tell(change.text, kind="warning")
-        elif change.ending in {RestoreOutcome.RESTORED, RestoreOutcome.OTHER_BOOT}:
-            say(f"ktrial: left by an earlier ktrial that was ended: {change.text}")
+    if context.invoked_subcommand != HOST:
+        put_back_abandoned()

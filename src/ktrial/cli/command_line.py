@@ -8,9 +8,10 @@ parameter's place.
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Mapping
 from contextlib import AbstractContextManager
 from functools import wraps
+from types import MappingProxyType
 from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
@@ -57,8 +58,21 @@ def examples_of(command: Any) -> tuple[str, ...]:
 class KtrialCommand(TyperCommand):
     """A command of ktrial."""
 
+    forms: Mapping[str, str] = MappingProxyType({})
+    """First words that make another command of it → what that one does."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """As the arguments say themselves what may be left out or repeated."""
+        arguments = [it for it in self.get_params(ctx) if it.param_type_name == "argument"]
+        return ["[OPTIONS]", *(str(argument.metavar or argument.name.upper()) for argument in arguments)]
+
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        """The examples, each on a line of its own: nobody could copy a wrapped one."""
+        """Its forms, and the examples, each on a line of its own: nobody could copy a wrapped one."""
+        if self.forms:
+            with formatter.section("See also"):
+                formatter.write_dl(
+                    [(f"{ctx.command_path} {word}", does) for word, does in self.forms.items()]
+                )
         lines = examples_of(self)
         if lines:
             formatter.write("\nExamples:\n" + "".join(f"  {line}\n" for line in lines))
@@ -110,7 +124,7 @@ class CommandWithSource(KtrialCommand):
 
 
 class CheckCommand(CommandWithSource):
-    """The command line of `check`, `sanity` and `watch`: its mistakes never look like a bad commit."""
+    """The command line of `check` and `watch`: its mistakes never look like a bad commit."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse; raises what Typer raises, with the exit code that a bisection understands."""

@@ -1,6 +1,6 @@
 """How commands end: an error is a message, a hint and an exit code; a traceback is for ktrial's own bugs.
 
-`check`, `series`, `sanity` and `watch` end in the terms of `git bisect run`. git takes 0 for good, 125 for
+`check`, `series` and `watch` end in the terms of `git bisect run`. git takes 0 for good, 125 for
 'cannot be tested', any other code below 128 for bad, and stops the bisection at 128 and above
 (git-bisect(1)). So nothing but a verdict may end with 1, and what says nothing about the kernel ends with
 128: a bisection must not walk on over a full disk.

@@ -30,6 +30,7 @@ from ktrial.experiment.single_kernel import (
 from ktrial.experiment.trial import patch_warnings
 from ktrial.format.number_format import percentage
 from ktrial.kernels.errors import ImageError
+from ktrial.kernels.providers import full_name
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.design import Perturbation, Treatment
 from ktrial.model.kernel import Kernel
@@ -187,7 +188,10 @@ def _comparable(
         names = " ".join(f"--workload '{use.label}'" for use in measurement.workloads)
         raise AnalysisError(
             f"Baseline {baseline.label} and {kernel.name} must not be compared: {problem}.",
-            hint=f"save it anew: ktrial baseline save {baseline.label} --kernel {baseline.kernel} {names}",
+            hint=(
+                "save it anew: ktrial check baseline save "
+                f"{baseline.label} --kernel {baseline.kernel} {names}"
+            ),
         )
     return baseline, measured
 
@@ -353,7 +357,7 @@ def find_baseline(name: str, store: Store) -> Baseline:
     raise AnalysisUsageError(
         f"There is no baseline {name} in store {store.name}{similar}, and no kernel is called so.",
         hint=(
-            f"save one: ktrial baseline save {name} --kernel K --workload W; or name a kernel, such "
+            f"save one: ktrial check baseline save {name} --kernel K --workload W; or name a kernel, such "
             "as debian:6.1"
         ),
     )
@@ -387,6 +391,8 @@ def check_name(name: str) -> None:
     problem = ""
     if name == HOST:
         problem = "it is the name of the running kernel"
+    elif full_name(name) != name:
+        problem = f"it is the kernel {full_name(name)}"
     elif not _NAME.fullmatch(name):
         problem = "it has other characters, is empty or is too long"
     if problem:

@@ -210,7 +210,7 @@ def drawn_trial(study: Study, trials: tuple[Trial, ...], seed: int) -> Trial:
             f"Study {study.name} was measured in real time ({', '.join(sorted(modes))}): no trial "
             "of it gives the same numbers twice.",
             hint=(
-                "ktrial verify is for studies on the machine exact; run this one again, and compare "
+                "ktrial replicate is for studies on the machine exact; run this one again, and compare "
                 "the verdicts"
             ),
         )
@@ -232,7 +232,7 @@ def trial_with_key(study: Study, trials: tuple[Trial, ...], key: str) -> Trial:
             f"Study {study.name} was measured in real time (real time): no trial of it gives the "
             "same numbers twice.",
             hint=(
-                "ktrial verify is for studies on the machine exact; run this one again, and compare "
+                "ktrial replicate is for studies on the machine exact; run this one again, and compare "
                 "the verdicts"
             ),
         )

@@ -460,5 +460,5 @@ def replays(planned: PlannedTrial, outcome: Outcome, complaints: tuple[str, ...]
     event = f"the kernel said: {complaints[0]}" if complaints else f"it ended as {outcome.value}"
     seed = planned.perturbation.layout_seed
     text = f"trial {planned.key} ({planned.treatment.label}), seed {seed}: {event}"
-    advice = f"the same schedule again, with its console: ktrial verify STUDY --trial {planned.key}"
+    advice = f"the same schedule again, with its console: ktrial replicate STUDY --trial {planned.key}"
     return (DataWarning(kind=WarningKind.REPLAY, text=text, advice=advice),)

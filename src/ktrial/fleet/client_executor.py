@@ -391,7 +391,7 @@ class FleetExecutor:
         warning = DataWarning(
             kind=WarningKind.WORKER_QUARANTINED,
             text=f"{text}, and its trials were run again elsewhere ({len(again)})",
-            advice="find out what is wrong with that system (memory?); ktrial verify runs any trial again",
+            advice="find out what is wrong with that system (memory?); ktrial replicate runs any trial again",
         )
         self._unsaid += [] if again else [warning]
         for entry in again:

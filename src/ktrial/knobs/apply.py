@@ -155,7 +155,7 @@ class Changes:
     def undo(self) -> tuple[Undone, ...]:
         """Put back all that this object has changed, latest first. Signals wait until it is done.
 
-        What could not be put back is told, and stays in the journal for `ktrial restore`.
+        What could not be put back is told, and stays in the journal for `ktrial host restore`.
         """
         with interruption.deferred():
             undone = restore.restore(self._journal, self._target, which=self._is_own)
@@ -215,7 +215,7 @@ def changing(
 
     Success, exception, Ctrl-C, SIGTERM and SIGHUP end alike: the latter three wait until the work looks for
     them (`ktrial.interruption.check`), or has ended. `lasting`: what was changed stays after success, until
-    `ktrial restore`. What an earlier process left behind is put back first. `say` is told who is waited
+    `ktrial host restore`. What an earlier process left behind is put back first. `say` is told who is waited
     for, and what could not be put back. Raises JournalError.
     """
     journal = journal or Journal()

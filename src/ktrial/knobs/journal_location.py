@@ -32,7 +32,7 @@ def is_anything_to_undo() -> bool:
 
 _DIRECTORY = Path("/etc/systemd/system")
 _TEXT = """\
-# Written by `ktrial restore --install-unit`. Enable it: systemctl enable {name}
+# Written by `ktrial host restore --install-unit`. Enable it: systemctl enable {name}
 [Unit]
 Description=Settle what ktrial had changed when the system went down
 Documentation=man:systemd.service(5)
@@ -43,7 +43,7 @@ RequiresMountsFor={journal}
 [Service]
 Type=oneshot
 Environment="KTRIAL_JOURNAL={environment}"
-ExecStart={program} restore
+ExecStart={program} host restore
 
 [Install]
 WantedBy=multi-user.target

@@ -173,7 +173,7 @@ class _Undoing:
             RestoreOutcome.SOMEBODY_ELSE,
             f"{entry.knob} was {_shown(entry.old)}, ktrial made it {_shown(value_made)}, and somebody else "
             f"has made it {_shown(values.chosen(text))} since: it was left alone "
-            f"(ktrial restore --force puts {_shown(entry.old)} back, --forget leaves it as it is)",
+            f"(ktrial host restore --force puts {_shown(entry.old)} back, --forget leaves it as it is)",
         )
 
     def _write(self) -> Undone:

@@ -28,7 +28,7 @@ from ktrial.stats.verdict_rules import Claim, verdict_of
 
 BASELINE, CANDIDATE = "baseline", "candidate"
 _ADVICE = {
-    WarningKind.EARLY_STOPPING: "the interval holds all the same; ktrial revalidate measures it again",
+    WarningKind.EARLY_STOPPING: "the interval holds all the same; ktrial tune revalidate measures it again",
     WarningKind.FAR_BLOCKS: "they count for as much as ordinary ones do: the answer is about typical runs; "
     "what those trials met is worth a look of its own",
 }
@@ -188,7 +188,7 @@ _FAILURES = 2
 """Failed runs of every finalist that end confirmation."""
 _APART_ADVICE = (
     "the interval is wider for it, and fresh runs count for most; where the machine changed meanwhile, "
-    "ktrial revalidate measures the answer again"
+    "ktrial tune revalidate measures the answer again"
 )
 
 

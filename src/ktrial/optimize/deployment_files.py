@@ -189,7 +189,7 @@ def _head(answer: Answer, install: str) -> list[str]:
     where = f" on {answer.release}" if answer.release else ""
     return [
         f"# ktrial tune, {one_line(answer.study)}{where}: {answer.gain}",
-        "# Measured there and then; whether it still holds: ktrial revalidate",
+        "# Measured there and then; whether it still holds: ktrial tune revalidate",
         f"# {install}",
     ]
 

@@ -160,7 +160,7 @@ def noise_prior(study: Study, store: Store) -> NoisePrior:
     """Of the study's workload and first objective, on its machine."""
     trials = tuple(_like(study, store))
     seconds = statistics.median(trial.seconds for trial in trials) if trials else None
-    noise, source = _calibrated(study, store), "ktrial calibrate"
+    noise, source = _calibrated(study, store), "ktrial timed calibrate"
     if noise is None:
         noise, source = _of_baseline(study, trials), "earlier runs"
     return NoisePrior(noise, seconds, source if noise is not None else "")

@@ -77,7 +77,7 @@ def two_estimates(tuned: Tuned) -> str:
 
 
 def left_open(study: Study, tuned: Tuned, number: int | None = None) -> str:
-    """`Undecided: vm.swappiness=10. In more fresh blocks: ktrial revalidate 3`; empty where nothing is."""
+    """`Undecided: vm.swappiness=10. In more fresh blocks: ktrial tune revalidate 3`; empty: nothing is."""
     if not tuned.undecided:
         return ""
     settings, again = configuration_text(tuned.undecided), revalidating(study, number)
@@ -88,7 +88,7 @@ def revalidating(study: Study, number: int | None = None) -> str:
     """The command that measures what the search found again. `number`: in its store, where several searches
     may have the same name."""
     allowed = ["--allow-host-changes"] if study.machine.kind == "host" else []
-    return shlex.join(["ktrial", "revalidate", str(number or study.name), *allowed])
+    return shlex.join(["ktrial", "tune", "revalidate", str(number or study.name), *allowed])
 
 
 def values_text(dimension: Dimension) -> str:

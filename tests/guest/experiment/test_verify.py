@@ -1,4 +1,4 @@
-"""`ktrial verify` on a real kernel: the same to the last digit, and whatever is not is told with figures."""
+"""`ktrial replicate` of a stored study, on a real kernel: the same digits, or the figures that differ."""
 
 import json
 import shutil
@@ -34,7 +34,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def verified(path: Path, *options: str) -> Result:
-    return CliRunner().invoke(app, ["verify", "once", "--store", str(path), *options])
+    return CliRunner().invoke(app, ["replicate", "once", "--store", str(path), *options])
 
 
 def test_a_trial_that_is_run_again_matches_and_a_stored_figure_that_was_changed_is_told(path: Path) -> None:

@@ -106,9 +106,9 @@ def test_a_data_race_shows_under_some_seeds_and_again_under_the_same(
     }
     racing = [key for key, warnings in told.items() if warnings]
     assert 0 < len(racing) < len(trials) == 2 * SEEDS
-    assert all(f"ktrial verify STUDY --trial {key}" in told[key][0].advice for key in racing)
+    assert all(f"ktrial replicate STUDY --trial {key}" in told[key][0].advice for key in racing)
 
-    again = CliRunner().invoke(app, ["verify", "race", "--trial", racing[0], "--json", *where])
+    again = CliRunner().invoke(app, ["replicate", "race", "--trial", racing[0], "--json", *where])
     assert again.exit_code == 0, again.output
     replayed = json.loads(again.stdout)
     assert replayed["same"]

@@ -141,5 +141,5 @@ def test_it_is_captured_by_one_command_and_repeats_to_the_last_digit(
     least = 100 if program.metrics else 100_000
     assert compared["baseline_value"] > least
     assert compared["value"] > least
-    again = ktrial(("verify",), environment, tmp_path)
+    again = ktrial(("replicate",), environment, tmp_path)
     assert again.returncode == 0, again.stdout + again.stderr

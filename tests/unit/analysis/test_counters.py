@@ -125,11 +125,11 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp
 
 
 def test_two_kernels_are_measured_now_or_a_stored_study_is_read(cli: CommandLine) -> None:
-    result = cli("counters", "--kernel", OLD, "--kernel", NEW, "--workload", "fork", "--all")
+    result = cli("explain", "counters", "--kernel", OLD, "--kernel", NEW, "--workload", "fork", "--all")
     assert result.status == 0
     assert "fork: debian:6.12:cloud against debian:6.1:cloud, per run" in result.output
     assert "vmstat.pgfault" in result.output
-    again = cli("counters", "counters", "--glob", "vmstat.*", "--json")
+    again = cli("explain", "counters", "counters", "--glob", "vmstat.*", "--json")
     data = json.loads(again.output)
     assert [row["counter"] for row in data["counters"]] == ["vmstat.pgfault"]
     assert (data["counters"][0]["change"], data["counters"][0]["changed"]) == ("same", False)
@@ -144,4 +144,4 @@ def test_two_kernels_are_measured_now_or_a_stored_study_is_read(cli: CommandLine
     ],
 )
 def test_a_mistake_ends_with_2(mistake: tuple[str, ...], cli: CommandLine) -> None:
-    assert cli("counters", *mistake).status == 2
+    assert cli("explain", "counters", *mistake).status == 2

@@ -1,4 +1,4 @@
-"""`ktrial recommend` and `ktrial sanity`."""
+"""`ktrial matrix recommend`, and `ktrial check OLD NEW`."""
 
 import json
 from pathlib import Path
@@ -114,32 +114,38 @@ def test_kernels_that_lack_a_workload_are_not_judged(tmp_path: Path) -> None:
 
 def test_of_a_set_only_what_was_measured_counts(tmp_path: Path, cli: CommandLine) -> None:
     store = a_store(tmp_path)
-    result = cli("recommend", "--workloads", "quick", "--store", store)
+    result = cli("matrix", "recommend", "--workloads", "quick", "--store", store)
     assert result.status == 0
     assert "not measured, and left out: syscall" in result.output
-    assert cli("recommend", "--workloads", "quick,syscall", "--store", store).status == 1, "it was named"
-    assert cli("recommend", "--workloads", "disk", "--store", store).status == 1
+    assert cli("matrix", "recommend", "--workloads", "quick,syscall", "--store", store).status == 1, (
+        "it was named"
+    )
+    assert cli("matrix", "recommend", "--workloads", "disk", "--store", store).status == 1
 
 
 def test_recommend_prints_the_table(tmp_path: Path, cli: CommandLine) -> None:
     store = a_store(tmp_path)
-    result = cli("recommend", "--workloads", "fork,pipe", "--store", store)
+    result = cli("matrix", "recommend", "--workloads", "fork,pipe", "--store", store)
     assert result.status == 0
     assert "worst" in result.output
     assert "By instructions counted, not time, debian:5.10 serves these workloads best" in one_line(
         result.output
     )
     assert "geometric mean" in result.output
-    reported = json.loads(cli("recommend", "--workloads", "fork,pipe", "--store", store, "--json").output)
+    reported = json.loads(
+        cli("matrix", "recommend", "--workloads", "fork,pipe", "--store", store, "--json").output
+    )
     assert reported["best"] == ["debian:5.10"]
-    assert cli("recommend", "--workloads", "stat", "--store", store).status == 1
+    assert cli("matrix", "recommend", "--workloads", "stat", "--store", store).status == 1
 
 
-def test_sanity_is_a_check_of_two_kernels(monkeypatch: pytest.MonkeyPatch, cli: CommandLine) -> None:
+def test_a_check_of_two_kernels_is_of_the_quick_workloads(
+    monkeypatch: pytest.MonkeyPatch, cli: CommandLine
+) -> None:
     checks: list[tuple[Any, ...]] = []
     monkeypatch.setattr("ktrial.cli.commands.check.check_and_print", lambda *check, **_: checks.append(check))
-    assert cli("sanity", "6.1", "path:vmlinux", "--max", "+2%").status == 0
+    assert cli("check", "6.1", "path:vmlinux", "--max", "+2%").status == 0
     ((tested, against, options, maximum),) = checks
     assert (tested.kernel, against, maximum) == ("path:vmlinux", "debian:6.1", ["+2%"])
-    assert "fork" in options.workload
-    assert cli("sanity", "6.1").status == 2
+    assert "fork" in options.workload_names
+    assert cli("check", "6.1").status == 2

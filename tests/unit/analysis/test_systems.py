@@ -1,4 +1,4 @@
-"""`ktrial systems`: machine by machine, with the interaction of machine and version tested."""
+"""`ktrial matrix systems`: machine by machine, with the interaction of machine and version tested."""
 
 import re
 from pathlib import Path
@@ -188,8 +188,8 @@ def test_one_machine_has_nothing_to_compare_with(tmp_path: Path) -> None:
 
 def test_systems_prints_each_machine(tmp_path: Path, cli: CommandLine) -> None:
     store = a_store(tmp_path, on("Xeon", 1.41, 1), on("EPYC", 1.28, 2))
-    result = cli("systems", OLD, NEW, "--store", store)
+    result = cli("matrix", "systems", OLD, NEW, "--store", store)
     assert result.status == 0
     assert "it depends on the machine" in result.output
     assert "Xeon" in result.output
-    assert cli("systems", OLD, FIVE[0], "--store", store).status == 1
+    assert cli("matrix", "systems", OLD, FIVE[0], "--store", store).status == 1

@@ -107,21 +107,21 @@ def test_names_from_a_file_cannot_move_the_cursor(ktrial: CommandLine, tmp_path:
 
 
 def test_plan_says_blocks_and_hours(ktrial: CommandLine) -> None:
-    result = words(ktrial("plan", "--effect", "1%", "--sd", "1%", "--block-time", "10min").output)
+    result = words(ktrial("timed", "plan", "--effect", "1%", "--sd", "1%", "--block-time", "10min").output)
     assert "To find a change of 1 % in 95 % of studies: up to 60 blocks (10 h 0 min), on average 36" in result
     assert "of blocks that are not, 22 on average would do instead of 36" in result
     assert "To show that there is no change in 95 % of studies: up to 60 blocks (10 h 0 min)" in result
 
 
 def test_plan_gives_json(ktrial: CommandLine) -> None:
-    result = json.loads(ktrial("plan", "--effect", "2%", "--sd", "1%", "--json").output)
+    result = json.loads(ktrial("timed", "plan", "--effect", "2%", "--sd", "1%", "--json").output)
     assert result["find_the_effect"]["blocks"] == 30
     assert result["find_if_independent"]["blocks"] == 15
     assert result["find_the_effect"]["right"] >= 0.95
 
 
 def test_plan_says_when_nothing_helps(ktrial: CommandLine) -> None:
-    result = words(ktrial("plan", "--effect", "0.1%", "--sd", "20%").output)
+    result = words(ktrial("timed", "plan", "--effect", "0.1%", "--sd", "20%").output)
     assert "more than 3840 blocks are needed: make the trials steadier first" in result
 
 
@@ -137,7 +137,7 @@ def test_plan_reads_a_calibration_and_a_a_blocks(ktrial: CommandLine, tmp_path: 
     )
     stored = tmp_path / "calibration.json"
     stored.write_text(Calibration(machine="host", margin=0.01, metrics=(row,)).model_dump_json())
-    assert "scatters by 1.41 %" in words(ktrial("plan", "--from-calibration", str(stored)).output)
+    assert "scatters by 1.41 %" in words(ktrial("timed", "plan", "--from-calibration", str(stored)).output)
     rows = [
         f"{block},{arm},{100 + (7 * block + 3 * at) % 5}"
         for block in range(20)
@@ -145,7 +145,9 @@ def test_plan_reads_a_calibration_and_a_a_blocks(ktrial: CommandLine, tmp_path: 
     ]
     blocks = tmp_path / "aa.csv"
     blocks.write_text("\n".join(["block,arm,time_ms", *rows]) + "\n")
-    assert "To find a change of 1 %" in words(ktrial("plan", "--from-calibration", str(blocks)).output)
+    assert "To find a change of 1 %" in words(
+        ktrial("timed", "plan", "--from-calibration", str(blocks)).output
+    )
 
 
 @pytest.mark.parametrize(
@@ -161,12 +163,12 @@ def test_plan_reads_a_calibration_and_a_a_blocks(ktrial: CommandLine, tmp_path: 
     ],
 )
 def test_mistakes_in_plans(ktrial: CommandLine, arguments: tuple[str, ...], message: str) -> None:
-    ran = ktrial("plan", *arguments)
+    ran = ktrial("timed", "plan", *arguments)
     assert ran.status == 2
     assert message in ran.messages
 
 
 def test_a_machine_that_was_not_calibrated_is_told(ktrial: CommandLine) -> None:
-    ran = ktrial("plan", "--from-calibration", "exact")
+    ran = ktrial("timed", "plan", "--from-calibration", "exact")
     assert ran.status != 0
     assert "has not been calibrated" in ran.messages

@@ -1,4 +1,4 @@
-"""`ktrial knob` and `ktrial restore`, as a user types them, on a tree of files."""
+"""`ktrial knob` and `ktrial host restore`, as a user types them, on a tree of files."""
 
 import json
 import shutil
@@ -85,28 +85,28 @@ def test_what_was_set_stays_until_it_is_restored(cli: CommandLine, tree: Tree) -
         "vm.swappiness = 10, was 60",
         "queue/read_ahead_kb@vda = 256, was 128",
     ]
-    assert result.messages == "to put back what was there: ktrial restore\n"
+    assert result.messages == "to put back what was there: ktrial host restore\n"
     cli("knob", "get", "swappiness")
     assert tree.read("proc/sys/vm/swappiness") == "10"
-    assert [row["knob"] for row in json.loads(cli("restore", "--list", "--json").output)] == [
+    assert [row["knob"] for row in json.loads(cli("host", "restore", "--list", "--json").output)] == [
         "vm.swappiness",
         "queue/read_ahead_kb@vda",
     ]
-    assert "dry run" in cli("restore", "--dry-run").messages
-    assert cli("restore").output.splitlines() == [
+    assert "dry run" in cli("host", "restore", "--dry-run").messages
+    assert cli("host", "restore").output.splitlines() == [
         "queue/read_ahead_kb@vda is 128 again",
         "vm.swappiness is 60 again",
     ]
-    assert cli("restore").messages == "there is nothing to put back\n"
+    assert cli("host", "restore").messages == "there is nothing to put back\n"
 
 
 def test_somebody_elses_change_is_a_warning_and_a_status(cli: CommandLine, tree: Tree) -> None:
     cli("knob", "set", "vm.swappiness=10")
     tree.write("proc/sys/vm/swappiness", "33")
-    result = cli("restore")
+    result = cli("host", "restore")
     assert (result.status, tree.read("proc/sys/vm/swappiness")) == (1, "33")
     assert "somebody else has made it 33 since" in result.messages
-    (undone,) = json.loads(cli("restore", "--force", "--json").output)
+    (undone,) = json.loads(cli("host", "restore", "--force", "--json").output)
     assert (undone["ending"], tree.read("proc/sys/vm/swappiness")) == ("restored", "60")
 
 
@@ -159,7 +159,7 @@ def test_what_cannot_be_set_says_why(
 
 def test_the_unit_runs_this_ktrial_on_this_journal(cli: CommandLine, tree: Tree) -> None:
     path = tree.root / journal_location.NAME
-    result = cli("restore", "--install-unit", "--unit-path", path)
+    result = cli("host", "restore", "--install-unit", "--unit-path", path)
     assert result.output == f"{path}\n"
     assert "systemctl enable ktrial-restore.service" in result.messages
     text = path.read_text()
@@ -169,7 +169,7 @@ def test_the_unit_runs_this_ktrial_on_this_journal(cli: CommandLine, tree: Tree)
 
 def test_a_dry_run_shows_the_unit_and_writes_none(cli: CommandLine, tree: Tree) -> None:
     path = tree.root / journal_location.NAME
-    result = cli("restore", "--install-unit", "--dry-run", "--unit-path", path)
+    result = cli("host", "restore", "--install-unit", "--dry-run", "--unit-path", path)
     assert result.status == 0
     assert "[Service]" in result.output
     assert f"nothing was written: this was a dry run; it would be {path}" in result.messages
@@ -198,7 +198,7 @@ def complaint_of_systemd(unit: Path) -> str:
 
 
 def test_a_unit_that_cannot_be_written_is_an_error(cli: CommandLine, tree: Tree) -> None:
-    result = cli("restore", "--install-unit", "--unit-path", tree.root / "no/where/x.service")
+    result = cli("host", "restore", "--install-unit", "--unit-path", tree.root / "no/where/x.service")
     assert result.status == 1
     assert "The systemd unit" in result.messages
     assert "cannot be written: No such file or directory" in result.messages

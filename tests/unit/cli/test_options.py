@@ -23,11 +23,17 @@ PAIRS = (("--kernel", "--kernels"), ("--workload", "--workloads"))
 
 def leaves(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
     for name, entry in group.commands.items():
-        command = entry.load() if hasattr(entry, "load") else entry
-        if hasattr(command, "commands"):
-            yield from leaves(command, (*path, name))
-        else:
-            yield (*path, name), command
+        yield from leaves_of(entry, (*path, name))
+
+
+def leaves_of(entry: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    command = entry.load() if hasattr(entry, "load") else entry
+    if hasattr(command, "commands"):
+        yield from leaves(command, path)
+    else:
+        yield path, command
+    for word, form in getattr(entry, "forms", {}).items():
+        yield from leaves_of(form, (*path, word))
 
 
 ROOT_COMMAND: Any = typer.main.get_command(app)

@@ -6,19 +6,19 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import pytest
-import typer
 from tests.support.command_line import CommandLine
 from tests.support.places import ROOT
 from tests.support.report_records import a_record
 from tests.support.stored_results import a_store
 
 import ktrial
-from ktrial.cli.app import COMMANDS, DeferredCommand, app
+from ktrial.cli.app import COMMANDS, GROUPS, CommandEntry, DeferredCommand
 from ktrial.cli.command_line import KtrialCommand
 from ktrial.model.workload import Direction
 
@@ -34,7 +34,6 @@ finally:
 PLAIN = "from ktrial.cli.main import main; main()"
 MOST_SECONDS = 0.45
 """Of CPU, on top of an empty program's: three times what it may be on an idle core, 0.15."""
-GROUPS = [name for name, entry in COMMANDS.items() if entry.function == "app"]
 
 
 @pytest.fixture(autouse=True)
@@ -79,29 +78,75 @@ def test_the_help_fits_a_screen_and_names_every_command(cli: CommandLine) -> Non
     assert result.status == 0
     assert len(lines) <= 45
     assert max(len(line) for line in lines) <= 80
-    assert set(COMMANDS) <= {line.split()[0] for line in lines if line.strip()}
-    assert "..." not in result.output.partition("Commands:")[2], "a summary is cut off"
+    assert "..." not in result.output.partition("Measure:")[2], "a summary is cut off"
+    for heading, commands in GROUPS.items():
+        section = result.output.partition(f"\n\n{heading}:\n")[2].partition("\n\n")[0]
+        assert [line.split()[0] for line in section.splitlines()] == list(commands)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_has_help_completes_without_checks_and_is_listed_with_its_summary(
-    name: str, cli: CommandLine
+@pytest.mark.parametrize(
+    ("word", "command"),
+    [
+        ("sanity", "ktrial check OLD NEW"),
+        ("baseline", "ktrial check baseline"),
+        ("counters", "ktrial explain counters"),
+        ("recommend", "ktrial matrix recommend"),
+        ("systems", "ktrial matrix systems"),
+        ("revalidate", "ktrial tune revalidate"),
+        ("calibrate", "ktrial timed calibrate"),
+        ("plan", "ktrial timed plan"),
+        ("quiesce", "ktrial host quiesce"),
+        ("restore", "ktrial host restore"),
+        ("verify", "ktrial replicate STUDY"),
+        ("version", "ktrial --version"),
+    ],
+)
+def test_a_command_that_goes_by_another_name_is_told_by_that_also_where_it_is_mistyped(
+    word: str, command: str, cli: CommandLine
 ) -> None:
-    stand_in = typer.main.get_group(app).commands[name]
-    assert isinstance(stand_in, DeferredCommand)
+    result = cli(word, "--store", "x")
+    assert (result.status, result.output) == (2, "")
+    assert result.messages.startswith(f"ktrial: error: There is no command {word}: it is {command}\n")
+    words = [part for part in command.split()[1:] if not part.isupper()]
+    assert cli(*words, *(["--help"] if words != ["--version"] else [])).status == 0
+    mistyped = word[:-2] + word[:-3:-1]
+    assert f"did you mean {command}?" in cli(mistyped).messages
+
+
+def entries(
+    commands: Mapping[str, CommandEntry], *words: str
+) -> Iterator[tuple[tuple[str, ...], CommandEntry]]:
+    for name, entry in commands.items():
+        yield (*words, name), entry
+        yield from entries(entry.forms, *words, name)
+
+
+ENTRIES = dict(entries(COMMANDS))
+
+
+@pytest.mark.parametrize("words", ENTRIES, ids=" ".join)
+def test_every_command_has_help_completes_without_checks_and_is_listed_with_its_summary(
+    words: tuple[str, ...], cli: CommandLine
+) -> None:
+    entry = ENTRIES[words]
+    stand_in = DeferredCommand(words[-1], entry)
     loaded = stand_in.load()
-    assert " ".join(loaded.help.partition("\n\n")[0].split()) == COMMANDS[name].summary
-    commands: dict[str, Any] = loaded.commands if name in GROUPS else {"": loaded}
+    assert " ".join(loaded.help.partition("\n\n")[0].split()) == entry.summary
+    is_group = entry.function == "app"
+    commands: dict[str, Any] = loaded.commands if is_group else {"": loaded}
     assert commands
     for subcommand, command in commands.items():
         assert isinstance(command, KtrialCommand), subcommand
-        words = [name, *([subcommand] if subcommand else [])]
-        result = cli(*words, "--help")
+        path = [*words, *([subcommand] if subcommand else [])]
+        result = cli(*path, "--help")
         assert result.status == 0
-        assert result.output.startswith(f"Usage: ktrial {' '.join(words)} ")
+        assert result.output.startswith(f"Usage: ktrial {' '.join(path)} ")
         assert max(len(line) for line in result.output.splitlines()) <= 80
-    if name in GROUPS:
-        assert "..." not in cli(name, "--help").output.partition("Commands:")[2], "a summary is cut off"
+        for word, form in entry.forms.items():
+            assert f"ktrial {' '.join(words)} {word} " in result.output
+            assert form.summary in " ".join(result.output.split())
+    if is_group:
+        assert "..." not in cli(*words, "--help").output.partition("Commands:")[2], "a summary is cut off"
 
 
 def test_every_file_of_commands_is_in_the_list() -> None:
@@ -244,8 +289,11 @@ def test_a_history_of_exact_numbers_is_shown_without_what_judges_real_time(store
         ("ktrial bisect knobs --machine kv", "kvm\n"),
         ("ktrial bisect knobs --knob vm.swap", "vm.swappiness=\n"),
         ("ktrial bisect versions --metric wake-up", "wake-up latency p50\nwake-up latency p99\n"),
-        ("ktrial sanity --workloads qui", "quick\n"),
-        ("ktrial systems a b --workloads fork,pip", "fork,pipe\nfork,pipe1\n"),
+        ("ktrial check --workloads qui", "quick\n"),
+        ("ktrial check ba", "baseline\n"),
+        ("ktrial check baseline li", "list\n"),
+        ("ktrial check 6.1 pip", "pipe\npipe1\n"),
+        ("ktrial matrix systems a b --workloads fork,pip", "fork,pipe\nfork,pipe1\n"),
         ("ktrial workload capture --metrics fi", "fio-json\n"),
     ],
 )

@@ -29,7 +29,7 @@ REPORT = Path(__file__).parents[2] / "data/program_outputs/nginx-wrk-4.1.0.txt"
 OLD, NEW = "debian:6.1", "debian:6.12"
 BOTH = ("--kernel", OLD, "--kernel", NEW)
 CHECK = ("check", "--kernel", NEW, "--against", OLD)
-COUNTERS = ("counters", *BOTH)
+COUNTERS = ("explain", "counters", *BOTH)
 COMMAND = ("--metrics", "wrk", "--", "cat", "report")
 
 
@@ -141,8 +141,8 @@ TUNE = ("tune", "--knobs", "vm")
         ((*COUNTERS, "--"), "--: a command is to follow"),
         (("profile", "--kernel", OLD, *FORK, "--", "true"), "there is a command too"),
         (("explain", "study", "--", "true"), "-- COMMAND: goes with --kernel"),
-        (("counters", "study", "--", "true"), "--: a command goes with --kernel"),
-        (("counters", "study", "--metrics", "wrk"), "--metrics: it goes with --kernel"),
+        (("explain", "counters", "study", "--", "true"), "--: a command goes with --kernel"),
+        (("explain", "counters", "study", "--metrics", "wrk"), "--metrics: it goes with --kernel"),
         (("compare", *BOTH, "--workload", "gone.toml"), "gone.toml"),
         (("profile", "--kernel", OLD, "--workload", "gone.toml"), "gone.toml"),
         (("compare", *BOTH, "--metrics", "wrk", *FORK), "--metrics: it is for a command"),
@@ -165,9 +165,9 @@ def test_what_does_not_go_together_is_told_before_anything_boots(
     assert problem in " ".join(result.messages.split())
 
 
-@pytest.mark.parametrize("command", ["compare", "profile", "explain", "check", "counters", "tune"])
+@pytest.mark.parametrize("command", ["compare", "profile", "explain", "check", "explain counters", "tune"])
 def test_help_shows_where_a_command_goes_and_names_the_formats_list(cli: CommandLine, command: str) -> None:
-    text = " ".join(cli(command, "--help").output.split())
+    text = " ".join(cli(*command.split(), "--help").output.split())
     assert "-- COMMAND" in text
     assert ("ktrial workload formats" in text) == (command not in {"profile", "explain"})
 

@@ -15,7 +15,7 @@ PLANNED = PlannedTrial(
 def test_a_failed_trial_names_its_seed_and_its_command() -> None:
     (warning,) = replays(PLANNED, Outcome.PANICKED, ())
     assert f"trial {PLANNED.key} (debian:6.1), seed 4711: it ended as panicked" in warning.text
-    assert warning.advice.endswith(f"ktrial verify STUDY --trial {PLANNED.key}")
+    assert warning.advice.endswith(f"ktrial replicate STUDY --trial {PLANNED.key}")
 
 
 def test_a_warning_of_the_kernel_is_one_of_a_trial_that_completed() -> None:

@@ -184,7 +184,7 @@ def test_a_saved_baseline_from_another_qemu_is_refused_with_the_command_that_sav
     newer = machine({TESTED.name: (1000,)}, qemu="10.0.0")
     with pytest.raises(AnalysisError, match=r"a different QEMU build: 10\.0\.0 and 7\.2\.22") as caught:
         check(TESTED, good, FORK, {}, runs(store, newer))
-    assert "ktrial baseline save good --kernel debian:6.1 --workload 'fork'" in caught.value.advice
+    assert "ktrial check baseline save good --kernel debian:6.1 --workload 'fork'" in caught.value.advice
 
 
 def test_what_another_qemu_measured_of_two_kernels_is_measured_anew(store: Store) -> None:

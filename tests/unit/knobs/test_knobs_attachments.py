@@ -1,4 +1,4 @@
-"""What a trial mounts or loads is taken away again, after SIGKILL too: at the end, or by `ktrial restore`."""
+"""What a trial mounts or loads is taken away at its end; after SIGKILL by `ktrial host restore`."""
 
 import os
 import signal
@@ -80,7 +80,7 @@ def test_a_mount_is_gone_after_a_kill_at_any_stage(journal: Path, point: Path) -
         killed_while(attach, point, then=then)
         assert is_mounted(point) == left
         assert Journal().entries()[0]
-        assert run_ktrial("restore") == 0
+        assert run_ktrial("host", "restore") == 0
         assert not is_mounted(point)
         assert not Journal().entries()[0]
 
@@ -112,7 +112,7 @@ def test_somebody_elses_mount_upon_it_is_told_and_left_alone(journal: Path, poin
     assert undone.ending is RestoreOutcome.SOMEBODY_ELSE
     assert "lies under another one" in undone.text
     subprocess.run(["umount", point], check=True)
-    assert run_ktrial("restore") == 0
+    assert run_ktrial("host", "restore") == 0
     assert not is_mounted(point)
 
 
@@ -124,7 +124,7 @@ def test_one_in_use_is_told_and_stays_in_the_journal(journal: Path, point: Path)
         (undone,) = restore(Journal(), LocalTarget())
         assert undone.ending is RestoreOutcome.REFUSED
         assert "busy" in undone.text
-    assert run_ktrial("restore") == 0
+    assert run_ktrial("host", "restore") == 0
     assert not is_mounted(point)
 
 

@@ -105,7 +105,7 @@ def test_what_was_there_comes_back_after_a_kill_at(name: str, tree: Tree) -> Non
 
 
 def restored(tree: Tree) -> dict[str, str]:
-    """All values, after `ktrial restore` has put back what it may, and the user has dropped the rest."""
+    """All values, after `ktrial host restore` has put back what it may, and the user has dropped the rest."""
     journal = tree.journal()
     with journal.held():
         restore(journal, Coupled(tree))

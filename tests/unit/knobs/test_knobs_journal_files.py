@@ -157,8 +157,8 @@ def test_what_is_left_alone_is_told_once_and_stays(tree: Tree) -> None:
     (first,) = tree.restore()
     assert first.text == (
         "transparent_hugepage/enabled was madvise, ktrial made it never, and somebody else has made it "
-        "always since: it was left alone (ktrial restore --force puts madvise back, --forget leaves it as it "
-        "is)"
+        "always since: it was left alone (ktrial host restore --force puts madvise back, --forget leaves it "
+        "as it is)"
     )
     assert the_entry(tree).reported
     journal = tree.journal()

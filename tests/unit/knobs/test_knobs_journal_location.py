@@ -66,14 +66,12 @@ def test_there_is_something_to_undo_while_the_directory_of_entries_is_there(
 
 def test_the_unit_names_the_journal_and_the_program_as_systemd_reads_them() -> None:
     lines = text(Path('/opt/a "b"/100%/$x/back\\slash'), Path("/var/my journal/50%")).splitlines()
-    assert (
-        lines[0]
-        == "# Written by `ktrial restore --install-unit`. Enable it: systemctl enable ktrial-restore.service"
-    )
+    enable = "Enable it: systemctl enable ktrial-restore.service"
+    assert lines[0] == f"# Written by `ktrial host restore --install-unit`. {enable}"
     assert "ConditionPathExists=/var/my\\x20journal/50%%/changes" in lines
     assert "RequiresMountsFor=/var/my\\x20journal/50%%" in lines
     assert 'Environment="KTRIAL_JOURNAL=/var/my journal/50%%"' in lines
-    assert 'ExecStart="/opt/a \\"b\\"/100%%/$$x/back\\\\slash" restore' in lines
+    assert 'ExecStart="/opt/a \\"b\\"/100%%/$$x/back\\\\slash" host restore' in lines
 
 
 def test_a_path_with_a_backslash_is_written_twice() -> None:

@@ -92,7 +92,7 @@ def test_on_this_system(journal: Path, first_values: dict[str, str]) -> None:
             lambda begun: change_for_ever(LocalTarget(), rounds(HARMLESS), begun), chance
         )
         left += has_left_something(journal)
-        assert run_ktrial("restore") == 0
+        assert run_ktrial("host", "restore") == 0
         assert now() == first_values, f"instant {instant}"
         assert not has_left_something(journal)
     assert left >= ENOUGH
@@ -113,7 +113,7 @@ def test_in_a_tree_of_files(journal: Path, tmp_path: Path, monkeypatch: pytest.M
         )
         left += has_left_something(journal)
         # Any command puts back what a killed one has left; `restore` says what it did.
-        command = ("restore",) if instant % 2 else ("knob", "show", "vm.swappiness")
+        command = ("host", "restore") if instant % 2 else ("knob", "show", "vm.swappiness")
         assert run_ktrial(*command) == 0
         assert tree.values() == first, f"instant {instant}"
         assert not has_left_something(journal)
@@ -142,7 +142,7 @@ def test_what_a_living_process_has_changed_is_left_alone(
     settings = tuple((name, values[0]) for name, values in SWITCHED.items())
     process = begun(lambda pipe: change_and_wait(tree.target, settings, pipe))
     assert run_ktrial("knob", "show", "vm.swappiness") == 0
-    assert run_ktrial("restore", "--no-wait") == 1
+    assert run_ktrial("host", "restore", "--no-wait") == 1
     assert tree.read("proc/sys/vm/swappiness") == "10"
     os.kill(process, signal.SIGKILL)
     os.waitpid(process, 0)

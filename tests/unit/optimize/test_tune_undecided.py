@@ -110,12 +110,12 @@ def test_page_and_markdown_tell_the_candidate_and_how_it_is_measured_again() -> 
     study = a_study(tuned).model_copy(update={"name": "of 6.12"})
     page, markdown = tuning_page(study, tuned), tuning_markdown(study, tuned)
     # By its number in its store, where there is one: several searches may have the same name.
-    assert "ktrial revalidate 7<" in tuning_page(study, tuned, number=7)
-    assert "`ktrial revalidate 7`" in tuning_markdown(study, tuned, number=7)
+    assert "ktrial tune revalidate 7<" in tuning_page(study, tuned, number=7)
+    assert "`ktrial tune revalidate 7`" in tuning_markdown(study, tuned, number=7)
     assert "Undecided: <bdi>vm.vfs_cache_pressure=400, boot:nohz=off</bdi>." in page
-    assert "<code><bdi>ktrial revalidate &#39;of 6.12&#39;</bdi></code>" in page
+    assert "<code><bdi>ktrial tune revalidate &#39;of 6.12&#39;</bdi></code>" in page
     assert "Undecided: `vm.vfs_cache_pressure=400, boot:nohz=off`." in markdown
-    assert "`ktrial revalidate 'of 6.12'`" in markdown
+    assert "`ktrial tune revalidate 'of 6.12'`" in markdown
 
 
 def test_with_an_answer_or_without_a_candidate_nothing_is_undecided() -> None:
@@ -125,7 +125,7 @@ def test_with_an_answer_or_without_a_candidate_nothing_is_undecided() -> None:
             tuning_markdown(a_study(tuned), tuned),
         )
         assert not any("Undecided" in text for text in texts)
-        assert ("ktrial revalidate tune" in texts[0]) == (tuned.confirmed is not None)
+        assert ("ktrial tune revalidate tune" in texts[0]) == (tuned.confirmed is not None)
 
 
 def small_gain(seed: int) -> TunableMachine:
@@ -171,9 +171,20 @@ def test_a_small_gain_that_the_budget_could_not_show_is_shown_by_more_blocks(
     on = ("--store", tmp_path / "ktrial.db")
     shown = " ".join(command("show", "tune", *on).output.split())
     value = tuned.undecided["vm.vfs_cache_pressure"]
-    assert f"Undecided: vm.vfs_cache_pressure={value}. In more fresh blocks: ktrial revalidate 1" in shown
+    assert (
+        f"Undecided: vm.vfs_cache_pressure={value}. In more fresh blocks: ktrial tune revalidate 1" in shown
+    )
     said = command(
-        "revalidate", "tune", *on, "--blocks", 60, "--answer", tmp_path / "answer", "--no-html", "--json"
+        "tune",
+        "revalidate",
+        "tune",
+        *on,
+        "--blocks",
+        60,
+        "--answer",
+        tmp_path / "answer",
+        "--no-html",
+        "--json",
     )
     assert said.status == 0, said.messages
     told = json.loads(said.output)

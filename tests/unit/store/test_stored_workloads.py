@@ -79,7 +79,7 @@ def test_history_and_recommend_take_the_plain_name(tmp_path: Path, cli: CommandL
     said = cli("history", "seq-read", "--store", store)
     assert said.status == 0
     assert said.output.startswith(SMALL.label)
-    said = cli("recommend", "--workloads", "seq-read,fork", "--store", store, "--json")
+    said = cli("matrix", "recommend", "--workloads", "seq-read,fork", "--store", store, "--json")
     assert json.loads(said.output)["workloads"] == [SMALL.label, "fork"]
 
 

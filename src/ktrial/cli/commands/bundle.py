@@ -1,7 +1,8 @@
-"""`ktrial bundle`, `replicate` and `verify`: a study in one file, and whether a second run gives the same."""
+"""`ktrial bundle` and `replicate`: a study in one file, and whether a second run gives the same."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import typer
 from ktrial.cli.command_line import Argument, BadOption, Option, examples
 from ktrial.cli.console import breakable, messages, output, print_json, print_link, say, write_page
 from ktrial.cli.options.common import (
+    Fleet,
     Html,
     Jobs,
     Json,
@@ -18,10 +20,11 @@ from ktrial.cli.options.common import (
     Signers,
     StoredStudyName,
     StoreOption,
-    on_fleet,
+    performed_by_fleet,
     waits_for_machine,
 )
-from ktrial.cli.studies import find, open_existing, open_store
+from ktrial.cli.options.completion import study_names
+from ktrial.cli.studies import find, is_bundle, open_existing, open_store
 from ktrial.format.number_format import counted
 from ktrial.format.sanitize import one_line
 
@@ -33,8 +36,6 @@ if TYPE_CHECKING:
 
 CONTRADICTED, UNDECIDED = 1, 3
 """Exit codes of `replicate`."""
-DIFFERS = 1
-"""The exit code of `verify` where a number is another."""
 _MOST_DIFFERENCES, _MOST_NUMBERS, _MOST_COUNTERS = 10, 12, 5
 
 
@@ -117,28 +118,104 @@ def _print_written(written: "Written") -> None:
         messages().print("it names no licence for what was measured: --licence CC-BY-4.0 would")
 
 
-@examples("ktrial replicate quick.zip", "ktrial replicate quick.zip --only fork --perturbations 1")
-@on_fleet
+@dataclass(frozen=True)
+class BundleOptions:
+    """How the study of a bundle is run again."""
+
+    only: list[str] | None = Option(
+        None, metavar="WORKLOAD", help="A bundle: run only this; may be repeated."
+    )
+    perturbations: Perturbations = None
+    signers: Signers = None
+    host_files: bool = Option(
+        False, "--allow-host-files", help="A bundle: give guests the files of this system that it names."
+    )
+    html: Html = None
+    no_html: NoHtml = False
+    jobs: Jobs = None
+    fleet: Fleet = None
+
+    def refuse(self) -> None:
+        """Raise BadOption where one is given: a stored study has no use for them."""
+        options = {
+            "--only": self.only,
+            "--perturbations": self.perturbations,
+            "--signers": self.signers,
+            "--allow-host-files": self.host_files,
+            "--html": self.html,
+            "--jobs": self.jobs,
+            "--fleet": self.fleet,
+        }
+        for option, value in options.items():
+            if value:
+                raise BadOption(option, "it is for a bundle; of a stored study one trial is run again, here")
+
+
+@dataclass(frozen=True)
+class StoredTrialOptions:
+    """Which trial of a stored study is run again."""
+
+    seed: int | None = Option(
+        None, metavar="N", help="A stored study: draws which trial is run again; else 1."
+    )
+    trial: str | None = Option(
+        None, metavar="KEY", help="A stored study: this trial, however it ended, with its console."
+    )
+
+    def refuse(self) -> None:
+        """Raise BadOption where one is given: a bundle is run again as a whole."""
+        for option, value in {"--seed": self.seed, "--trial": self.trial}.items():
+            if value is not None:
+                raise BadOption(option, "it is for a stored study; a bundle is run again as a whole")
+
+
+@examples(
+    "ktrial replicate quick.zip",
+    "ktrial replicate quick.zip --only fork --perturbations 1",
+    "ktrial replicate quick --seed 2",
+)
 @waits_for_machine
 def replicate(
-    file: Path = Argument(..., metavar="FILE", help="A bundle.", show_default=False),
-    only: list[str] | None = Option(None, metavar="WORKLOAD", help="Run only this; may be repeated."),
-    perturbations: Perturbations = None,
-    signers: Signers = None,
-    host_files: bool = Option(
-        False, "--allow-host-files", help="Give guests the files of this system that it names."
+    study: str | None = Argument(
+        None,
+        metavar="[FILE|STUDY]",
+        help="A bundle; or a stored study, by name, number or file, of which one trial is run again: else "
+        "the latest.",
+        autocompletion=study_names,
+        show_default=False,
     ),
+    *,
+    of_bundle: BundleOptions,
+    of_stored: StoredTrialOptions,
     json: Json = False,
-    store: Path | None = Option(None, metavar="FILE", help="A store for it that is not there yet."),
-    html: Html = None,
-    no_html: NoHtml = False,
-    jobs: Jobs = None,
+    store: str | None = Option(
+        None,
+        metavar="FILE|URL",
+        help="The store that has the study; of a bundle: one for it that is not there yet.",
+    ),
 ) -> None:
-    """Run a bundle's study again, and compare every number.
+    """Run a study again, and compare every number.
 
-    In guests, and in a store of its own. Exact numbers are compared digit by digit, verdicts in words:
-    consistent, contradicted, undecided. Exit code 1: a number or a verdict is contradicted; 3: undecided.
+    A bundle is run in guests, and in a store of its own: exact numbers are compared digit by digit, verdicts
+    in words: consistent, contradicted, undecided. Of a stored study in exact mode one trial is run again,
+    and has to be the same to the last digit; nothing is stored. Exit code 1: a number or a verdict is
+    contradicted; 3: undecided.
     """
+    if study is not None and _means_a_file(study):
+        of_stored.refuse()
+        with performed_by_fleet(of_bundle.fleet):
+            _replicate_bundle(Path(study), of_bundle, Path(store) if store else None, json=json)
+    else:
+        of_bundle.refuse()
+        _repeat_trial(study, of_stored, store, json=json)
+
+
+def _means_a_file(study: str) -> bool:
+    """Whether it is a bundle's file, or would be one if it were there."""
+    return is_bundle(study) or study.endswith(".zip") or ("/" in study and not study.endswith(".toml"))
+
+
+def _replicate_bundle(file: Path, options: BundleOptions, store: Path | None, *, json: bool) -> None:
     import tempfile
 
     from ktrial.bundle import replicating
@@ -147,8 +224,10 @@ def replicate(
     from ktrial.model.replication import Outcome
     from ktrial.report.replication import replication_page as page_of
 
-    request = replicating.ReplicationRequest(tuple(only or ()), perturbations, host_files)
-    with open_bundle(file, signers) as opened:
+    request = replicating.ReplicationRequest(
+        tuple(options.only or ()), options.perturbations, options.host_files
+    )
+    with open_bundle(file, options.signers) as opened:
         replicating.study_again(opened, request)  # what is refused is refused before anything is made
         _introduce(opened)
         with (
@@ -157,11 +236,13 @@ def replicate(
             _fresh_store(opened, request, store) as second,
             progress() as observer,
         ):
-            replicated = replicating.replicate(opened, (first, second), request, observer=observer, jobs=jobs)
+            replicated = replicating.replicate(
+                opened, (first, second), request, observer=observer, jobs=options.jobs
+            )
     page = None
-    if not no_html:
+    if not options.no_html:
         page = write_page(
-            html or file.with_name(f"{file.stem}-replicated.html"),
+            options.html or file.with_name(f"{file.stem}-replicated.html"),
             page_of(replicated.replication, replicated.before, replicated.now),
             "the same command again: what is measured is kept",
         )
@@ -260,21 +341,8 @@ def _print_replicated(replicated: "Replicated", page: Path | None) -> None:
         print_link("page", page, console)
 
 
-@examples("ktrial verify", "ktrial verify quick --seed 2")
-def verify(
-    study: StoredStudyName = None,
-    seed: int = Option(1, metavar="N", help="Draws which trial is run again."),
-    trial: str | None = Option(
-        None, metavar="KEY", help="This trial, however it ended, with its console; else one is drawn."
-    ),
-    json: Json = False,
-    store: StoreOption = None,
-) -> None:
-    """Run a stored trial again: it must give the same numbers.
-
-    To the last digit, for a study in exact mode; one in real time is refused. Nothing is stored. Exit code 1:
-    a number is another than it was.
-    """
+def _repeat_trial(study: str | None, options: StoredTrialOptions, store: str | None, *, json: bool) -> None:
+    """Run a stored trial again. Raises typer.Exit where a number is another than it was."""
     from ktrial import machines
     from ktrial.experiment.resources import default_resources
     from ktrial.experiment.stored_trials import differences, drawn_trial, repeated_trial, trial_with_key
@@ -283,9 +351,12 @@ def verify(
 
     with open_store(store, read_only=True) as opened:
         stored = find(opened, study)
+        seed = 1 if options.seed is None else options.seed
         trials = opened.trials(stored.id)
         before = (
-            trial_with_key(stored.study, trials, trial) if trial else drawn_trial(stored.study, trials, seed)
+            trial_with_key(stored.study, trials, options.trial)
+            if options.trial
+            else drawn_trial(stored.study, trials, seed)
         )
     machine = machines.find(stored.study.machine.kind)
     if isinstance(machine, CountingMachine):
@@ -307,7 +378,7 @@ def verify(
                 "same": not differing,
                 "outcome": again.outcome.value,
                 "reason": again.reason,
-                **({"console": again.console} if trial else {}),
+                **({"console": again.console} if options.trial else {}),
                 "differences": [vars(difference) for difference in differing],
             }
         )
@@ -316,11 +387,11 @@ def verify(
         for difference in differing[:_MOST_DIFFERENCES]:
             print(f"  {difference.fact}: {difference.before}, now {difference.repeated}")
     else:
-        if trial and again.console.strip():
+        if options.trial and again.console.strip():
             print(again.console.rstrip())
-        if trial and again.outcome is not Outcome.COMPLETED:
+        if options.trial and again.outcome is not Outcome.COMPLETED:
             print(f"{again.outcome.value}: {again.reason}")
         values = f"{len(again.samples)} numbers and {len(again.counters)} counters"
         print(f"{name}: {values} are the same to the last digit")
     if differing:
-        raise typer.Exit(DIFFERS)
+        raise typer.Exit(CONTRADICTED)

@@ -1,5 +1,6 @@
-"""`ktrial check`, `sanity` and `baseline`: is a kernel within a limit of another one?"""
+"""`ktrial check` and `check baseline`: is a kernel within a limit of another one?"""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -7,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ktrial.cli.command_line import (
-    Argument,
+    BadUsage,
     CommandWithSource,
     Option,
     command_group,
@@ -17,18 +18,16 @@ from ktrial.cli.command_line import (
 from ktrial.cli.console import append_text, output, print_json, print_texts, say
 from ktrial.cli.error_handling import code_of
 from ktrial.cli.options import kernel_measurement
+from ktrial.cli.options.arguments import Arguments, named_by
 from ktrial.cli.options.common import Json, StoreOption, on_fleet, on_fleet_in_bisection
 from ktrial.cli.options.completion import kernel_names
 from ktrial.cli.options.kernel_measurement import (
     CommandMeasurementOptions,
-    GuestOptions,
     KernelOptions,
     KernelSelection,
     Limits,
     MeasurementOptions,
-    WorkloadSets,
 )
-from ktrial.cli.options.workloads import workload_names_of
 from ktrial.cli.running.preflight import check_first
 from ktrial.cli.studies import DAMAGED, open_existing, open_store, registry, tell_left_out
 from ktrial.format import number_format
@@ -45,16 +44,20 @@ Summary = Annotated[
 
 
 @examples(
-    "ktrial check --kernel path:vmlinux --against debian:6.12 --workload fork",
-    "ktrial check --source . --against before --workload fork,pipe --max +1%",
-    "ktrial check --kernel path:vmlinux --against debian:6.12 -- ./bench.sh",
+    "ktrial check 6.1 6.12",
+    "ktrial check --against before --source . fork,pipe --max +1%",
+    "ktrial check 6.12 path:vmlinux -- ./bench.sh",
 )
 @on_fleet_in_bisection
 def check(
     context: typer.Context,
     *,
-    against: str = Option(
-        ..., metavar="BASELINE", help="A saved baseline, or a kernel.", autocompletion=kernel_names
+    arguments: Arguments = None,
+    against: str | None = Option(
+        None,
+        metavar="BASELINE",
+        help="A saved baseline, or a kernel; else the first of two kernels.",
+        autocompletion=kernel_names,
     ),
     kernel: KernelOptions,
     options: CommandMeasurementOptions,
@@ -63,44 +66,53 @@ def check(
     summary: Summary = None,
     json: Json = False,
 ) -> None:
-    """Measure a kernel against a baseline, for git bisect and CI.
+    """Measure a kernel against an older one, for CI and git bisect.
 
-    In workloads, or with a command of your own: -- COMMAND.
+    The older kernel comes first; or it is a baseline that was saved: --against. In the workloads that are
+    named, else in the set quick; or with a command of your own: -- COMMAND. What the store has is not
+    measured again.
 
     Exit codes, as git bisect run wants them: 0 within, 1 beyond, 125 where it does not build or boot, its
     workload fails, or nothing can be decided; 2 for a mistake on the command line, and 128 or more for all
     that says nothing about the kernel.
     """
-    options = replace(options, words=users_command(context))
-    check_and_print(kernel.selection(), against, options, maximum or [], top=top, summary=summary, json=json)
+    named = named_by(arguments)
+    older, tested = _older_and_tested(named.kernels, against, kernel)
+    words, workloads = users_command(context), [*named.workloads, *(options.workload or ())]
+    if not (workloads or words) and _is_kernel(older):
+        workloads = ["quick"]
+    options = replace(options, words=words, workload=workloads or None)
+    check_and_print(tested.selection(), older, options, maximum or [], top=top, summary=summary, json=json)
 
 
-@examples(
-    "ktrial sanity debian:6.1 debian:6.12",
-    "ktrial sanity debian:6.1 debian:6.12 --workloads fork,pipe --max +2%",
-)
-@on_fleet_in_bisection
-def sanity(
-    *,
-    old: str = Argument(..., metavar="OLD", help="The kernel before.", autocompletion=kernel_names),
-    new: str = Argument(..., metavar="NEW", help="The kernel now.", autocompletion=kernel_names),
-    guest: GuestOptions,
-    workloads: WorkloadSets = None,
-    maximum: Limits = None,
-    top: int = Option(3, min=0, metavar="N", help="Functions to show for each change."),
-    summary: Summary = None,
-    json: Json = False,
-) -> None:
-    """Compare a kernel with the one before it, after an upgrade.
+def _older_and_tested(
+    kernels: Sequence[str], against: str | None, options: KernelOptions
+) -> tuple[str, KernelOptions]:
+    """The baseline, and the kernel to be measured against it. Raises BadUsage."""
+    names = list(kernels)
+    if against is None and names:
+        against = names.pop(0)
+    if options.kernel is None and options.source is None and names:
+        options = replace(options, kernel=names.pop(0))
+    if names:
+        raise BadUsage(
+            f"{', '.join(names)}: a check is of one kernel against another one.",
+            hint="ktrial check OLD NEW WORKLOAD; ktrial compare takes more kernels",
+        )
+    if against is None or (options.kernel is None and options.source is None):
+        raise BadUsage(
+            "Which kernel is measured, and against which?",
+            hint="ktrial check 6.1 6.12; or --against BASELINE, --source DIR",
+        )
+    return against, options
 
-    What the store has is not measured again. Exit codes as in check: 0 within, 1 beyond, 125 where it does
-    not boot or nothing can be decided, 128 or more where nothing was measured.
-    """
-    from ktrial.experiment.kernel_choice import full_name
 
-    tested = KernelOptions(kernel=full_name(new)).selection()
-    options = MeasurementOptions(**vars(guest), workload=workload_names_of(workloads or ["quick"]))
-    check_and_print(tested, full_name(old), options, maximum or [], top=top, summary=summary, json=json)
+def _is_kernel(name: str) -> bool:
+    """Whether it is spelled as a kernel, which no baseline is called like."""
+    from ktrial.experiment.regression_check import HOST
+    from ktrial.kernels.providers import full_name
+
+    return ":" in full_name(name) or name == HOST
 
 
 def check_and_print(
@@ -143,7 +155,7 @@ def _checked(
 
     with open_store(options.store) as store, progress() as observer:
         runs = kernel_measurement.runs(store, observer, options.jobs)
-        if ":" in against or against == baselines.HOST:  # a kernel, which no baseline is called like
+        if _is_kernel(against):
             name = registry().kernel_name(against)
             measured = kernel_measurement.measurement(options)
             limits = kernel_measurement.limits(maximum, measured.workloads)
@@ -159,17 +171,23 @@ def _checked(
         return replace(checked, fidelity=known(store))
 
 
-app = command_group("Keep what a kernel was measured to cost, for ktrial check.")
+app = command_group("Keep what a kernel was measured to cost.")
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The baseline's name.")]
 
 
 @app.declare("save", CommandWithSource)
 @examples(
-    "ktrial baseline save before --kernel debian:6.12 --workload fork,pipe",
-    "ktrial baseline save before --source . --workload fork",
+    "ktrial check baseline save before 6.12 fork,pipe",
+    "ktrial check baseline save before --source . fork",
 )
 @on_fleet
-def save(name: Name, kernel: KernelOptions, options: MeasurementOptions, json: Json = False) -> None:
+def save(
+    name: Name,
+    kernel: KernelOptions,
+    options: MeasurementOptions,
+    arguments: Arguments = None,
+    json: Json = False,
+) -> None:
     """Measure a kernel now, and keep the numbers.
 
     What had the name before goes.
@@ -178,6 +196,13 @@ def save(name: Name, kernel: KernelOptions, options: MeasurementOptions, json: J
     from ktrial.experiment import regression_check as baselines
 
     baselines.check_name(name)
+    named = named_by(arguments)
+    if len(named.kernels) > 1 or (named.kernels and (kernel.kernel or kernel.source)):
+        problem = f"{', '.join(named.kernels)}: a baseline is of one kernel."
+        raise BadUsage(problem, hint="save one of each kernel, under names of their own")
+    if named.kernels:
+        kernel = replace(kernel, kernel=named.kernels[0])
+    options = replace(options, workload=[*named.workloads, *(options.workload or ())] or None)
     selection = kernel.selection()
     check_first(
         kernels=(selection.kernel,), builds=selection.builds, workloads=options.workload, jobs=options.jobs
@@ -190,7 +215,7 @@ def save(name: Name, kernel: KernelOptions, options: MeasurementOptions, json: J
 
 
 @app.declare("show")
-@examples("ktrial baseline show before")
+@examples("ktrial check baseline show before")
 def show(name: Name, json: Json = False, store: StoreOption = None) -> None:
     """Show a baseline's numbers, and all that they depend on."""
     from ktrial.experiment.regression_check import find_baseline
@@ -201,7 +226,7 @@ def show(name: Name, json: Json = False, store: StoreOption = None) -> None:
 
 
 @app.declare("list")
-@examples("ktrial baseline list")
+@examples("ktrial check baseline list")
 def list_baselines(json: Json = False, store: StoreOption = None) -> None:
     """Show the baselines in the store.
 
@@ -214,7 +239,7 @@ def list_baselines(json: Json = False, store: StoreOption = None) -> None:
     if json:
         print_json([_data(baseline) for baseline in stored])
     elif not (stored or damaged):
-        say("there are no baselines yet; save one: ktrial baseline save NAME --kernel K --workload W")
+        say("there are no baselines yet; save one: ktrial check baseline save NAME --kernel K --workload W")
     elif stored:
         rows = (
             (
@@ -231,7 +256,7 @@ def list_baselines(json: Json = False, store: StoreOption = None) -> None:
 
 
 @app.declare("remove")
-@examples("ktrial baseline remove before")
+@examples("ktrial check baseline remove before")
 def remove(name: Name, store: StoreOption = None) -> None:
     """Take a baseline out of the store."""
     from ktrial.experiment import regression_check as baselines

@@ -1,4 +1,4 @@
-"""`ktrial explain`, `profile` and `counters`: what kernels do, and what a difference is made of."""
+"""`ktrial explain`, `explain counters` and `profile`: what kernels do, and what a difference is made of."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -190,9 +190,9 @@ def profile(
 
 
 @examples(
-    "ktrial counters --kernel debian:6.1 --kernel debian:6.12 --workload fork",
-    "ktrial counters my-study --glob 'vmstat.pg*'",
-    "ktrial counters --kernel debian:6.1 --kernel debian:6.12 -- ./bench.sh",
+    "ktrial explain counters --kernel 6.1 --kernel 6.12 --workload fork",
+    "ktrial explain counters my-study --glob 'vmstat.pg*'",
+    "ktrial explain counters --kernel 6.1 --kernel 6.12 -- ./bench.sh",
 )
 @on_fleet
 def counters(

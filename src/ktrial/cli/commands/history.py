@@ -1,4 +1,4 @@
-"""`ktrial history`, `matrix`, `recommend` and `systems`: numbers over kernels, and over machines."""
+"""`ktrial history` and `matrix`, with `recommend` and `systems`: numbers over kernels, and over machines."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -326,7 +326,7 @@ def _planned(
     )
 
 
-@examples("ktrial recommend --workloads fork,pipe")
+@examples("ktrial matrix recommend --workloads fork,pipe")
 def recommend(
     workloads: list[str] = Option(
         ..., metavar="W1,W2…", help="default, quick, or workloads.", autocompletion=workload_sets
@@ -400,7 +400,7 @@ def _recommendation_table(recommendation: "Recommendation") -> "RichTable":
     return rendered(Table(tuple(columns), tuple(rows)))
 
 
-@examples("ktrial systems debian:6.1 debian:6.12 --workloads fork,pipe")
+@examples("ktrial matrix systems debian:6.1 debian:6.12 --workloads fork,pipe")
 def systems(
     old: str = Argument(..., metavar="OLD", help="A kernel.", autocompletion=kernel_names),
     new: str = Argument(..., metavar="NEW", help="Another.", autocompletion=kernel_names),

@@ -164,7 +164,7 @@ def set_knobs(
     no_wait: NoWait = False,
     json: Json = False,
 ) -> None:
-    """Set knobs of this system; `ktrial restore` puts back what was there."""
+    """Set knobs of this system; ktrial host restore puts them back."""
     from ktrial.knobs.apply import changing
     from ktrial.knobs.values import chosen
     from ktrial.target.local import LocalTarget
@@ -195,7 +195,7 @@ def set_knobs(
     for result in results:
         rounded = f" ({result['asked']} was asked for, the kernel rounds)" if result["rounded"] else ""
         print(f"{result['knob']} = {result['now']}, was {result['before']}{rounded}")
-    say("to put back what was there: ktrial restore")
+    say("to put back what was there: ktrial host restore")
 
 
 @app.declare("diff")

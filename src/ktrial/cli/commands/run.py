@@ -140,7 +140,7 @@ def _loaded(path: Path, patches: Sequence[str], store: str | None) -> "Study":
 
 
 def _stored(name: str, store: str | None) -> "Study | None":
-    """What `compare`, `revalidate` and the like made has no file, and is run again by its name."""
+    """What `compare`, `tune revalidate` and the like made has no file, and is run again by its name."""
     location = store or default_location()
     if "://" not in location and not Path(location).exists():
         return None

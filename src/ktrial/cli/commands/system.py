@@ -1,4 +1,4 @@
-"""`ktrial doctor`, `quiesce` and `restore`: what this system lacks, and what makes it quieter."""
+"""`ktrial doctor` and `host`: what this system lacks, what makes it quieter, and how it was before."""
 
 import shutil
 import sys
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ktrial.cli.command_line import Option, examples
+from ktrial.cli.abandoned_changes import put_back_abandoned
+from ktrial.cli.command_line import Option, command_group, examples
 from ktrial.cli.console import messages, output, print_json, print_texts, say
 from ktrial.cli.error_handling import tell
 from ktrial.cli.options.common import Json, NoWait
@@ -81,7 +82,18 @@ def _marked_table(rows: Iterable[tuple[str, str, str, str, str]]) -> "RichTable"
     return rendered(Table(columns, tuple(cells)))
 
 
-@examples("ktrial quiesce --dry-run", "ktrial quiesce --undo")
+app = command_group("Quieten this machine for measuring, and put its settings back.")
+
+
+@app.callback()
+def host(context: typer.Context) -> None:
+    """Quieten this machine for measuring, and put its settings back."""
+    if context.invoked_subcommand != "restore":  # which tells what it puts back
+        put_back_abandoned()
+
+
+@app.declare("quiesce")
+@examples("ktrial host quiesce --dry-run", "ktrial host quiesce --undo")
 def quiesce(
     dry_run: bool = Option(False, "--dry-run", help="Only say what would be changed."),
     undo: bool = Option(False, "--undo", help="Put back what an earlier quiesce has changed."),
@@ -91,7 +103,7 @@ def quiesce(
     """Set this machine up for measuring, and --undo it.
 
     Frequency, idle states, background work.
-    Each change is journaled first; --undo, or ktrial restore, puts back what was there.
+    Each change is journaled first; --undo, or ktrial host restore, puts back what was there.
     """
     from ktrial.experiment.host_settings import PURPOSE, apply_quieting, quieting_plan
     from ktrial.knobs.apply import changing
@@ -113,7 +125,7 @@ def quiesce(
         applied = apply_quieting(changes, steps, lambda _step: None)
     _tell_steps(applied, json)
     changed = any(not step.left_out for step in applied)
-    say("to put back what was there: ktrial quiesce --undo" if changed else "nothing was changed")
+    say("to put back what was there: ktrial host quiesce --undo" if changed else "nothing was changed")
     pairs = zip(steps, applied, strict=True)
     refused = [step for planned, step in pairs if step.left_out and not planned.left_out]
     for step in refused:
@@ -134,7 +146,8 @@ def _tell_steps(steps: "tuple[QuietingStep, ...]", json: bool) -> None:
     print_texts(("knob", "is", "quiet", "why"), rows)
 
 
-@examples("ktrial restore --list", "ktrial restore")
+@app.declare("restore")
+@examples("ktrial host restore --list", "ktrial host restore")
 def restore(
     list_only: bool = Option(False, "--list", help="Only show what was changed."),
     dry_run: bool = Option(False, "--dry-run", help="Only say what would be done."),

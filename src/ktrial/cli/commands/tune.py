@@ -1,4 +1,4 @@
-"""`ktrial tune` and `revalidate`: search over settings, confirm the answer, and measure it again later."""
+"""`ktrial tune` and `tune revalidate`: search over settings, confirm the answer, measure it again later."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,7 +101,7 @@ class SearchOptions(RunOptions):
     answer: Path | None = Option(
         None, metavar="DIR", help="Write the answer there, as files to be installed."
     )
-    apply: bool = Option(False, "--apply", help="Leave the answer in force here, until ktrial restore.")
+    apply: bool = Option(False, "--apply", help="Leave the answer in force here, until ktrial host restore.")
 
 
 @examples(
@@ -137,7 +137,7 @@ class RevalidateOptions(RunOptions):
     allow_host_changes: AllowHostChanges = False
 
 
-@examples("ktrial revalidate", "ktrial revalidate my-search --kernel debian:6.12")
+@examples("ktrial tune revalidate", "ktrial tune revalidate my-search --kernel debian:6.12")
 @on_fleet
 @waits_for_machine
 def revalidate(
@@ -149,7 +149,7 @@ def revalidate(
         None, metavar="DIR", help="If they gain, write the settings there, to be installed."
     ),
 ) -> None:
-    """Measure the answer of `ktrial tune` again, or its candidate.
+    """Measure the answer of a search again, or its candidate.
 
     The old settings against the answer's, in fresh blocks; of a search that could show no gain, those that
     promised most. Exit status 1 where they bring none.

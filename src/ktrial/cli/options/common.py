@@ -169,11 +169,14 @@ def memory_of(text: str) -> int:
         raise BadOption("--memory", error) from None
 
 
-_FLEET = typer.Option(
-    "--fleet",
-    metavar="local:N|ADDRESS|FILE",
-    help="Who performs the trials: ktrial help fleet. Else KTRIAL_FLEET; none: this system.",
-)
+Fleet = Annotated[
+    str | None,
+    typer.Option(
+        "--fleet",
+        metavar="local:N|ADDRESS|FILE",
+        help="Who performs the trials: ktrial help fleet. Else KTRIAL_FLEET; none: this system.",
+    ),
+]
 
 
 def on_fleet_in_bisection(command: Callable[..., None]) -> Callable[..., None]:
@@ -187,21 +190,27 @@ def on_fleet(
     """Give a command the option --fleet: the fleet that is named there performs its trials."""
 
     @contextmanager
-    def performed_by_fleet(name: str | None) -> Iterator[None]:
-        from ktrial.fleet.settings import asked_for
+    def on_named_fleet(name: str | None) -> Iterator[None]:
+        with endings(), performed_by_fleet(name):
+            yield
 
-        with endings():
-            settings = asked_for(name)
-            if settings is None:
-                yield
-                return
-            from ktrial.experiment.executor import performed_by
-            from ktrial.fleet.fleet import Fleet
+    return with_added(command, "fleet", Fleet, on_named_fleet)
 
-            with Fleet(settings, say) as fleet, performed_by(fleet):
-                yield
 
-    return with_added(command, "fleet", Annotated[str | None, _FLEET], performed_by_fleet)
+@contextmanager
+def performed_by_fleet(name: str | None) -> Iterator[None]:
+    """Meanwhile the fleet of `--fleet` performs trials; None: the one of KTRIAL_FLEET, or this system."""
+    from ktrial.fleet.settings import asked_for
+
+    settings = asked_for(name)
+    if settings is None:
+        yield
+        return
+    from ktrial.experiment.executor import performed_by
+    from ktrial.fleet import fleet
+
+    with fleet.Fleet(settings, say) as opened, performed_by(opened):
+        yield
 
 
 _WAIT = typer.Option(

@@ -1,4 +1,4 @@
-"""Which kernels are measured, and how: options of `check`, `baseline`, `counters`, `bisect` and `series`."""
+"""Which kernels are measured, and how: options of `check`, `bisect`, `series` and `explain counters`."""
 
 import re
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ from ktrial.cli.options.common import (
     memory_of,
 )
 from ktrial.cli.options.completion import kernel_names, workload_names, workload_sets
-from ktrial.cli.options.workloads import memory_for, named_workloads
+from ktrial.cli.options.workloads import memory_for, named_workloads, workload_names_of
 from ktrial.cli.studies import registry
 from ktrial.model import notation
 
@@ -79,9 +79,8 @@ class MeasurementOptions(GuestOptions):
 
     @property
     def workload_names(self) -> tuple[str, ...]:
-        """`--workload` may be repeated, and hold commas."""
-        names = [name.strip() for text in self.workload or () for name in text.split(",")]
-        return tuple(dict.fromkeys(filter(None, names)))
+        """`--workload` may be repeated, and hold commas and sets."""
+        return tuple(workload_names_of(self.workload)) if self.workload else ()
 
 
 @dataclass(frozen=True)
@@ -145,7 +144,7 @@ def measurement_like(baseline: "Baseline", options: MeasurementOptions) -> "Meas
 def _not_of(baseline: "Baseline", option: str, measured: str) -> AnalysisUsageError:
     return AnalysisUsageError(
         f"Baseline {baseline.label} was not measured with {option}; it has {measured}.",
-        hint=f"leave the option out, or save it anew: ktrial baseline save {baseline.label} …",
+        hint=f"leave the option out, or save it anew: ktrial check baseline save {baseline.label} …",
     )
 
 

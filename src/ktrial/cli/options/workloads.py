@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from ktrial.model.workload import WorkloadUse
     from ktrial.workloads.capture import Captured
 
+SETS_OF_WORKLOADS = ("default", "quick", "disk")
+"""What stands for several workloads."""
 _BETWEEN = re.compile(r",(?![^(]*\))")
 """A comma between workloads, and not one between the parameters of `seq-read(path=/mnt, size=8)`."""
 
@@ -55,9 +57,8 @@ class NamedWorkloads:
 
 
 def named_workloads(texts: Sequence[str] | None, words: tuple[str, ...]) -> NamedWorkloads:
-    """From `--workload`, which may be repeated and hold commas, and the command. Raises BadOption."""
-    names = [name.strip() for text in texts or () for name in text.split(",")]
-    named = NamedWorkloads(tuple(dict.fromkeys(filter(None, names))), words)
+    """From `--workload`, repeated, with commas, with sets, and the command. Raises BadOption."""
+    named = NamedWorkloads(tuple(workload_names_of(texts)) if texts else (), words)
     if not named.names and not named.words:
         hint = "ktrial workload list names them; a command of your own stands at the end: -- CMD ARGS"
         raise BadOption("--workload", "which workload, or which command?", hint=hint)
@@ -98,7 +99,7 @@ def in_sets(texts: Sequence[str] | None) -> set[str]:
 def _sets() -> dict[str, tuple[str, ...]]:
     from ktrial.workloads import DEFAULT, DISK, QUICK
 
-    return {"default": DEFAULT, "quick": QUICK, "disk": DISK}
+    return dict(zip(SETS_OF_WORKLOADS, (DEFAULT, QUICK, DISK), strict=True))
 
 
 def _words(texts: Sequence[str] | None) -> list[str]:

@@ -53,7 +53,7 @@ def end(study: Study, tuned: Tuned, store: Store, options: "SearchOptions") -> N
     for line in applied:
         print(f"in force: {line}")
     if applied:
-        say("to put back what was there: ktrial restore")
+        say("to put back what was there: ktrial host restore")
     if report:
         print(f"report: {report}")
 
@@ -223,7 +223,8 @@ def prospects(plan: Mapping[str, Any]) -> list[str]:
     noise, smallest = plan["noise"], plan["smallest_effect"]
     if noise is None:
         lines.append(
-            "noise of one run: not known yet; the baseline, which runs first, tells (or ktrial calibrate)"
+            "noise of one run: not known yet; the baseline, which runs first, tells (or ktrial timed "
+            "calibrate)"
         )
     elif noise:
         lines.append(f"noise of one run: {number_format.percentage(noise)} ({plan['noise_from']})")

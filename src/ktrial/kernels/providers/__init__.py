@@ -1,5 +1,6 @@
 """Providers of kernels: one file each, found by its object `PROVIDER`."""
 
+import re
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -130,9 +131,17 @@ def provider_named(prefix: str) -> KernelProvider:
     return all_providers()[prefix]
 
 
+_VERSION = re.compile(r"\d+(\.\d+)+([.~+-]\w+)*(:\w+)?")
+
+
+def full_name(name: str) -> str:
+    """`debian:6.12` for `6.12`, the only kernel that a bare version can mean; other names as they are."""
+    return f"debian:{name}" if _VERSION.fullmatch(name) else name
+
+
 def provider_of(name: str) -> tuple[KernelProvider, str]:
     """Return the provider that `name` belongs to, and what is wanted from it. Raises BadKernelName."""
-    prefix, _, selector = name.partition(":")
+    prefix, _, selector = full_name(name).partition(":")
     providers = all_providers()
     allowed = "; ".join(provider.summary for provider in providers.values())
     if prefix in providers:

@@ -15,7 +15,7 @@ _BOOST = f"{_CPU}/cpufreq/boost"
 _SMT = f"{_CPU}/smt/active"
 _IDLE = f"{_CPU}/cpuidle/current_driver"
 _THROTTLED = f"{_CPU}/cpu*/thermal_throttle/core_throttle_count"
-_QUIESCE = "ktrial quiesce"
+_QUIESCE = "ktrial host quiesce"
 _SLOW_EXIT_US = 20
 """A CPU that needs longer than this to wake up adds it to what is measured after each wait."""
 _HOT_MILLIDEGREES = 85_000

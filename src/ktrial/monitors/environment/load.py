@@ -109,7 +109,7 @@ def _watchdog(root: Path) -> Observation:
     if text(root, "/proc/sys/kernel/nmi_watchdog") == "0":
         return Observation("off")
     concern = "it takes a hardware counter, and interrupts every CPU now and then"
-    return Observation("on", concern=concern, advice="ktrial quiesce")
+    return Observation("on", concern=concern, advice="ktrial host quiesce")
 
 
 READERS = (

@@ -58,7 +58,7 @@ def _balancing(root: Path) -> Observation:
     return Observation(
         "on" if on else "off",
         concern="the kernel moves pages between nodes while programs run" if on and more_nodes else "",
-        advice="ktrial quiesce" if on and more_nodes else "",
+        advice="ktrial host quiesce" if on and more_nodes else "",
     )
 
 
@@ -66,7 +66,7 @@ def _ksm(root: Path) -> Observation:
     if text(root, "/sys/kernel/mm/ksm/run") != "1":
         return Observation("off")
     return Observation(
-        "on", concern="it compares and merges pages in the background", advice="ktrial quiesce"
+        "on", concern="it compares and merges pages in the background", advice="ktrial host quiesce"
     )
 
 

@@ -1,9 +1,9 @@
-"""`ktrial calibrate`, `plan` and `fidelity`: what real time tells apart, and how counts agree with it."""
+"""`ktrial timed` and `fidelity`: what real time tells apart here, and how counts agree with it."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ktrial.cli.command_line import Argument, Option, examples
+from ktrial.cli.command_line import Argument, Option, command_group, examples
 from ktrial.cli.console import output, print_json, print_link, print_texts, write_page
 from ktrial.cli.options.common import (
     AllowHostChanges,
@@ -32,9 +32,13 @@ if TYPE_CHECKING:
     from ktrial.stats.sequential.power import Power
 
 
+app = command_group("Learn what real time can show here, and plan studies in it.")
+
+
+@app.declare("calibrate")
 @examples(
-    "ktrial calibrate --workload fork,pipe",
-    "ktrial calibrate --workload fork --machine kvm --kernel debian:6.12",
+    "ktrial timed calibrate --workload fork,pipe",
+    "ktrial timed calibrate --workload fork --machine kvm --kernel debian:6.12",
 )
 def calibrate(
     workload: list[str] = Option(..., metavar="W1,W2…", help="Workloads.", autocompletion=workload_names),
@@ -111,8 +115,10 @@ def _print_calibration(calibration: "Calibration") -> None:
     )
 
 
+@app.declare("plan")
 @examples(
-    "ktrial plan --effect 1% --sd 1.2% --block-time 10min", "ktrial plan --effect 2% --from-calibration host"
+    "ktrial timed plan --effect 1% --sd 1.2% --block-time 10min",
+    "ktrial timed plan --effect 2% --from-calibration host",
 )
 def plan(
     effect: str = Option("1%", metavar="1%", help="The change that has to be found."),
