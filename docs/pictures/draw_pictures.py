@@ -15,6 +15,7 @@ from typing import Any
 from ktrial.model.comparison import Comparison
 from ktrial.model.workload import STRING_BYTES
 from ktrial.report import charts
+from ktrial.report.overview_chart import ALONE, ratio_axis, ratio_chart
 from ktrial.report.study_summary import TreatmentComparisons
 
 HERE = Path(__file__).parent
@@ -37,7 +38,8 @@ def drawing(numbers: dict[str, Any]) -> str:
     """The picture as an SVG file. `numbers`: as `kept` gives them."""
     comparisons = tuple(Comparison.model_validate(one) for one in numbers["comparisons"])
     group = TreatmentComparisons(comparisons[0].baseline, comparisons[0].treatment, comparisons)
-    svg = charts.ratio_chart(group, (group,), _MARGIN, charts.ALONE, "quick")
+    axis = ratio_axis((group,), _MARGIN, ALONE.width)
+    svg = ratio_chart(group, axis, ALONE, "quick")
     head, end, rest = svg.partition("</desc>")
     return head + end + _PAPER + rest + "\n"
 

@@ -120,10 +120,12 @@ def axis(texts: Mapping[float, float], *, as_: Callable[[float], float] = float)
 
 
 def figure(text: str) -> float:
-    """What a number on a page says: `163,150`, `−3.25`, `+2,550 %`, `50k`, `1.5M`, `∞`."""
+    """What a number says: `163,150`, `−3.25`, `+2,550 %`, `50k`, `1.5M`, `∞`; `31 ms` in seconds."""
     plain = text.replace("\u00a0", "").replace(",", "").replace("\u2212", "-").replace("+", "").strip()
     if plain.strip("-") == "∞":
         return float(plain.replace("∞", "inf"))
+    if time := re.fullmatch(r"(-?[\d.]+)(ns|µs|ms|s)", plain):
+        return float(time[1]) * {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1.0}[time[2]]
     scale = {"%": 0.01, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "m": 1e-3, "µ": 1e-6, "n": 1e-9}
     if plain[-1:] in scale:
         return float(plain[:-1]) * scale[plain[-1]]

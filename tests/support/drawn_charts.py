@@ -15,7 +15,10 @@ from ktrial.format import number_format
 from ktrial.format.labels import VERDICTS
 from ktrial.model.study import StudyRecord
 from ktrial.report import charts, study_summary
+from ktrial.report.overview_chart import LEAST_BAND
 
+_ABOVE, _BEFORE, _BEHIND = 5, 12, 10
+"""Pixels: further left names stand above the plot; between a name, the plot and a result."""
 _NEAR = 0.75
 """Pixels: what rounding in the SVG may move a mark by."""
 _RESULT = re.compile(rf"(?:{'|'.join(re.escape(one.symbol) for one in VERDICTS.values())})\s(\S.*)")
@@ -33,7 +36,7 @@ class RatioRow(NamedTuple):
 
 
 class LevelRow(NamedTuple):
-    """One level's bar, in the metric's unit."""
+    """One level's bar, in the metric's unit; times in seconds."""
 
     name: str
     value: float | None
@@ -48,7 +51,7 @@ def assert_charts_are_true(page: str, record: StudyRecord) -> None:
     for size in ("wide", "narrow"):
         assert len(drawn.get(size, [])) == len(groups)
         for element, group in zip(drawn.get(size, []), groups, strict=True):
-            _assert_overview(drawing(element), group)
+            _assert_overview(drawing(element), group, record.study.margin)
     metrics = study_summary.metric_levels(record)
     assert len(drawn.get("levels", [])) == len(metrics)
     for element, metric in zip(drawn.get("levels", []), metrics, strict=True):
@@ -87,39 +90,80 @@ def _nearest(y: float, results: Sequence[Text]) -> int:
     return min(range(len(results)), key=lambda place: abs(results[place].y - y))
 
 
-def _assert_overview(chart: Drawing, group: study_summary.TreatmentComparisons) -> None:
-    rows, at = ratio_rows(chart), _place_of(ratio_axis(chart))
-    assert len(rows) == len(group.comparisons)
-    names = study_summary.row_names([(one.workload, one.metric) for one in group.comparisons])
-    for row, name, one in zip(rows, names, group.comparisons, strict=True):
+def _assert_overview(chart: Drawing, group: study_summary.TreatmentComparisons, margin: float) -> None:
+    compared = study_summary.own_rows(group.comparisons)
+    rows, at = ratio_rows(chart), _place_of(chart)
+    assert len(rows) == len(compared)
+    assert_margin_is_seen(chart, at, margin)
+    names = study_summary.row_names([(one.workload, one.metric) for one in compared])
+    for row, name, one in zip(rows, names, compared, strict=True):
         where = f"{group.treatment}, {name}: {row}"
         # A long name is shortened in its middle.
         assert not row.name or name.startswith(row.name.split("…")[0]) or "\\x" in row.name, where
-        assert row.result == f"{VERDICTS[one.verdict].symbol} {number_format.step(one.ratio, one.value)}"
+        assert (
+            row.result
+            == f"{VERDICTS[one.verdict].symbol} {number_format.step(one.ratio, one.value, one.unit)}"
+        )
         _assert_near(row.mark, at(one.ratio), where)
         ends = [end for end in (one.low, one.high) if end is not None and not math.isnan(end)]
-        _assert_near(row.low, at(min(ends, default=None)), where)
-        _assert_near(row.high, at(max(ends, default=None)), where)
+        if ends and (at.is_left_of_all(max(ends)) or at.is_right_of_all(min(ends))):
+            assert row.low is row.high is None, where
+        else:
+            _assert_near(row.low, at(min(ends, default=None)), where)
+            _assert_near(row.high, at(max(ends, default=None)), where)
     colours = [symbol.stroke for symbol in sorted(chart.symbols, key=lambda one: one.y)]
-    with_mark = [one for one in group.comparisons if at(one.ratio) is not None]
+    with_mark = [one for one in compared if at(one.ratio) is not None]
     assert colours == [charts.VERDICT_COLOURS[one.verdict] for one in with_mark]
 
 
-def _place_of(read: Axis) -> "_Place":
-    return _Place(read(0.0), read(1.0) - read(0.0))
+def assert_margin_is_seen(chart: Drawing, at: "_Place", margin: float) -> None:
+    """The band is as wide as the margin, and wide enough to be seen where the page is at its smallest."""
+    bands = [box for box in chart.boxes if box.fill == charts.BAND]
+    assert bands
+    for band in bands:
+        _assert_near(band.x, at(1 / (1 + margin)), "the margin's band begins")
+        _assert_near(band.x + band.width, at(1 + margin), "the margin's band ends")
+        assert band.width >= LEAST_BAND - _NEAR
+
+
+def _place_of(chart: Drawing) -> "_Place":
+    read = ratio_axis(chart)
+    return _Place(read(0.0), read(1.0) - read(0.0), *_ends(chart))
+
+
+def _ends(chart: Drawing) -> tuple[float, float]:
+    """Where the plot ends, in pixels: names and results stand above its ends, or beside them."""
+    result = next(text for text in chart.texts if _RESULT.match(text.text))
+    names = [text.x for text in chart.texts if text.y == result.y and text.x < result.x]
+    if names and names[0] < _ABOVE:
+        return names[0], result.x
+    # Without names the treatment's stands above the plot's beginning.
+    return names[0] + _BEFORE if names else min(text.x for text in chart.texts), result.x - _BEHIND
 
 
 class _Place(NamedTuple):
-    """Ratio → pixels, by the axis that was read."""
+    """Ratio → pixels, by the axis that was read; what lies beyond the plot is drawn at its edge."""
 
     origin: float
     per_pixel: float
+    left: float
+    right: float
 
     def __call__(self, ratio: float | None) -> float | None:
         if ratio is None or math.isnan(ratio):
             return None
-        shown = min(max(ratio, 1 / charts.FARTHEST), charts.FARTHEST)
-        return (math.log(shown) - self.origin) / self.per_pixel
+        return min(max(self._far(ratio), self.left), self.right)
+
+    def is_left_of_all(self, ratio: float) -> bool:
+        return self._far(ratio) < self.left - _NEAR
+
+    def is_right_of_all(self, ratio: float) -> bool:
+        return self._far(ratio) > self.right + _NEAR
+
+    def _far(self, ratio: float) -> float:
+        if ratio <= 0 or ratio == math.inf:
+            return math.copysign(math.inf, ratio - 1)
+        return (math.log(ratio) - self.origin) / self.per_pixel
 
 
 def _assert_near(drawn: float | None, meant: float | None, where: str) -> None:
@@ -131,18 +175,21 @@ def _assert_near(drawn: float | None, meant: float | None, where: str) -> None:
 def _assert_levels(chart: Drawing, metric: study_summary.MetricLevels) -> None:
     rows = level_rows(chart)
     assert len(rows) == len(metric.levels), f"{metric.workload}: {rows}"
-    numbers = [abs(value) for level in metric.levels for value in (level.value or 0.0, *level.samples)]
-    near = max((value for value in numbers if math.isfinite(value)), default=1.0) / 200 or 0.01
+    scale = number_format.seconds_in(metric.unit) or 1.0
+    numbers = [
+        abs(value) * scale for level in metric.levels for value in (level.value or 0.0, *level.samples)
+    ]
+    near = max((value for value in numbers if math.isfinite(value)), default=1.0) / 200 or 0.01 * scale
     for row, level in zip(rows, metric.levels, strict=True):
         where = f"{metric.workload}, {level.treatment}: {row}"
         assert level.treatment.startswith(row.name.split("…")[0]) or "\\x" in row.name, where
-        value = level.value if level.value is not None and math.isfinite(level.value) else None
+        value = level.value * scale if level.value is not None and math.isfinite(level.value) else None
         # A bar of no length is not drawn.
         assert abs((row.value or 0.0) - (value or 0.0)) <= near, where
-        samples = sorted(one for one in level.samples if math.isfinite(one))
+        samples = sorted(one * scale for one in level.samples if math.isfinite(one))
         assert len(row.samples) == len(samples), where
         assert all(abs(a - b) <= near for a, b in zip(row.samples, samples, strict=True)), where
-        assert number_format.number(level.value) in row.result, where
+        assert number_format.quantity(level.value, metric.unit) in row.result, where
 
 
 def level_rows(chart: Drawing) -> list[LevelRow]:

@@ -226,7 +226,8 @@ def _numbers(trial: Trial) -> str:
     """`debian:6.1, perturbation 1: pipe 2,351 instructions/operation`: each workload's first metric."""
     first = {sample.workload: sample for sample in reversed(trial.samples)}
     values = [
-        f"{sample.workload} {number_format.number(sample.value)} {sample.unit}"
+        f"{sample.workload} {number_format.quantity(sample.value, sample.unit)}"
+        f"{'' if number_format.is_time(sample.unit) else f' {sample.unit}'}"
         for sample in trial.samples
         if first[sample.workload] is sample
     ]

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from ktrial.format.number_format import is_time
 from ktrial.model.comparison import Verdict
 from ktrial.model.history import Agreement
 from ktrial.model.trial import Outcome
@@ -54,8 +55,11 @@ SCATTER_MEANING = "scatters otherwise than the baseline"
 def metric_name(metric: str, unit: str) -> str:
     """`instructions/operation`, `rate (requests/s)`: metric and unit, without saying a word twice.
 
-    A command's `wall time` is instructions where a machine counts these: the unit alone is its name there.
+    A command's `wall time` is instructions where a machine counts these: the unit alone is its name there. A
+    time's unit stands beside each of its values, which are in s, ms or µs.
     """
+    if is_time(unit) and unit != metric:
+        return f"{metric}{''.join(unit.partition('/')[1:])}"
     if not unit or unit == metric:
         return metric
     if metric == "wall time" and unit.startswith("instructions"):

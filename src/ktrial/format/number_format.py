@@ -20,6 +20,52 @@ def number(value: float | None) -> str:
     return text.replace("-", MINUS) if value < 0 and text.strip("-0.") else text.lstrip("-")
 
 
+# Times: whatever unit they were measured in, people read them in s, ms, µs or ns.
+
+_IN_SECONDS = {
+    **dict.fromkeys(("ns", "nsec", "nsecs", "nanoseconds"), 1e-9),
+    **dict.fromkeys(("us", "\u00b5s", "\u03bcs", "usec", "usecs", "microseconds"), 1e-6),
+    **dict.fromkeys(("ms", "msec", "msecs", "milliseconds"), 1e-3),
+    **dict.fromkeys(("s", "sec", "secs", "seconds"), 1.0),
+}
+_SHOWN_TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "\u00b5s"), (1e-9, "ns"))
+
+
+def seconds_in(unit: str) -> float | None:
+    """How long `ns`, `usecs` or `ns/operation` is, in seconds; None where the unit is no time."""
+    return _IN_SECONDS.get(unit.partition("/")[0])
+
+
+def is_time(unit: str) -> bool:
+    """Whether a metric of this unit is a time."""
+    return seconds_in(unit) is not None
+
+
+def quantity(value: float | None, unit: str) -> str:
+    """A measured value: a time in three digits with its unit, `31.0 ms` for 31,020,920 ns; else `number`."""
+    if value is None or not value or not math.isfinite(value) or not is_time(unit):
+        return number(value)
+    rounded = float(f"{value:.3g}")
+    scale, shown = time_scale(rounded, unit)
+    decimals = max(0, 2 - math.floor(math.log10(abs(rounded) * scale) + 1e-9))
+    size = abs(value) * scale
+    text = f"{size:,.{decimals}f}" if decimals <= 5 else f"{size:.3g}"
+    return f"{MINUS if value < 0 else ''}{text}{SPACE}{shown}"
+
+
+def time_scale(value: float, unit: str) -> tuple[float, str]:
+    """By what to multiply times in this unit, and in which one they are then: that in which `value` is read.
+
+    Another unit's values stay as they are, and say no unit.
+    """
+    factor = seconds_in(unit)
+    if factor is None:
+        return 1.0, ""
+    seconds = abs(value) * factor * (1 + 1e-9)
+    size, shown = next((fit for fit in _SHOWN_TIMES if seconds >= fit[0]), _SHOWN_TIMES[-1])
+    return factor / size, shown
+
+
 def change(ratio: float | None, *, percent: bool = True) -> str:
     """A ratio as relative change: `+35.80 %`, `−2.10 %`, `0.00 %`; `–` where there is none."""
     if ratio is None:
@@ -32,9 +78,9 @@ def change(ratio: float | None, *, percent: bool = True) -> str:
     return f"{sign}{text}{SPACE}%" if percent else f"{sign}{text}"
 
 
-def step(ratio: float | None, value: float | None) -> str:
-    """`change` of a ratio; where there is none, as after zero, what it came to: `→ 272`."""
-    return f"→{SPACE}{number(value)}" if ratio is None and value is not None else change(ratio)
+def step(ratio: float | None, value: float | None, unit: str = "") -> str:
+    """`change` of a ratio; where there is none, as after zero, what it came to: `→ 272`, `→ 1.20 ms`."""
+    return f"→{SPACE}{quantity(value, unit)}" if ratio is None and value is not None else change(ratio)
 
 
 def interval(low: float | None, high: float | None) -> str:
@@ -102,9 +148,9 @@ def counted(count: int, noun: str) -> str:
     return f"{count}{SPACE}{noun}" if count == 1 else f"{count}{SPACE}{noun}s"
 
 
-def signed(value: float) -> str:
-    """`+1,234`, `−0.5`, `0`."""
-    text = number(value)
+def signed(value: float, unit: str = "") -> str:
+    """`+1,234`, `−0.5`, `0`; a difference of times as times are written: `+1.20 ms`."""
+    text = quantity(value, unit)
     return f"+{text}" if value > 0 and text != "0" else text
 
 

@@ -262,14 +262,19 @@ def number(value: float | None, **more: Any) -> Cell:
     return Cell(value, number_format.number(value), **more)
 
 
+def quantity(value: float | None, unit: str, **more: Any) -> Cell:
+    """A measured value: times in s, ms, µs or ns; programs get the value as it was measured."""
+    return Cell(value, number_format.quantity(value, unit), **more)
+
+
 def change(ratio: float | None, **more: Any) -> Cell:
     """A ratio as a relative change; programs get the ratio."""
     return Cell(ratio, number_format.change(ratio), **more)
 
 
-def step(ratio: float | None, value: float | None, **more: Any) -> Cell:
+def step(ratio: float | None, value: float | None, unit: str = "", **more: Any) -> Cell:
     """The same; where there is no ratio, as after zero, what it came to."""
-    return Cell(ratio, number_format.step(ratio, value), **more)
+    return Cell(ratio, number_format.step(ratio, value, unit), **more)
 
 
 def interval(low: float | None, high: float | None) -> Cell:

@@ -7,12 +7,11 @@ from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ktrial.format import number_format
-from ktrial.format.labels import DIRECTIONS, VERDICTS
+from ktrial.format.labels import DIRECTIONS, VERDICTS, metric_name
 from ktrial.format.sanitize import one_line, shortened
-from ktrial.model.comparison import Comparison, Verdict
+from ktrial.model.comparison import Verdict
 from ktrial.model.parallel import ScalingCurve
-from ktrial.report.study_summary import Level, MetricLevels, TreatmentComparisons
-from ktrial.report.study_summary import row_names as row_names_of
+from ktrial.report.study_summary import Level, MetricLevels
 
 if TYPE_CHECKING:
     import altair
@@ -157,16 +156,22 @@ def level_chart(metric: MetricLevels, name: str) -> str:
 
 def level_description(metric: MetricLevels) -> str:
     """What the chart shows, in words."""
-    levels = "; ".join(f"{level.treatment}: {number_format.number(level.value)}" for level in metric.levels)
-    return f"{metric.unit} ({DIRECTIONS[metric.direction]}). {levels}."
+    values = (number_format.quantity(level.value, metric.unit) for level in metric.levels)
+    levels = "; ".join(
+        f"{level.treatment}: {value}" for level, value in zip(metric.levels, values, strict=True)
+    )
+    return f"{metric_name(metric.metric, metric.unit)} ({DIRECTIONS[metric.direction]}). {levels}."
 
 
 def _level_chart(metric: MetricLevels) -> Drawing:
     import altair
 
-    rows = [_level_row(position, level) for position, level in enumerate(metric.levels)]
+    numbers = [value for level in metric.levels for value in (level.value or 0.0, *level.samples)]
+    highest = max(filter(math.isfinite, numbers), default=0.0)
+    scale, unit = number_format.time_scale(highest, metric.unit)
+    rows = [_level_row(position, level, metric.unit, scale) for position, level in enumerate(metric.levels)]
     points = [
-        {"row": position, "value": value}
+        {"row": position, "value": value * scale}
         for position, level in enumerate(metric.levels)
         for value in level.samples
         if math.isfinite(value)
@@ -176,7 +181,8 @@ def _level_chart(metric: MetricLevels) -> Drawing:
     lines = altair.Chart(altair.InlineData(values=rows)).encode(y=y)
     marks = altair.Chart(altair.InlineData(values=points)).encode(y=y)
     chart = altair.layer(
-        *_bars(altair, lines, marks, _level_domain(rows, points), tall), *_labels(altair, lines, tall)
+        *_bars(lines, marks, _LevelAxis(altair, _level_domain(rows, points), unit), tall),
+        *_labels(altair, lines, tall),
     )
     height = (_TALL_ROW if tall else _ROW) * len(rows)
     return styled(
@@ -197,29 +203,29 @@ def styled(chart: Drawing) -> Drawing:
     return configured
 
 
-def _level_row(position: int, level: Level) -> dict[str, Any]:
+def _level_row(position: int, level: Level, unit: str, scale: float) -> dict[str, Any]:
     verdict = level.comparison.verdict if level.comparison else None
+    samples = [value * scale for value in level.samples if math.isfinite(value)]
     return {
         "row": position,
-        "value": level.value if level.value is not None and math.isfinite(level.value) else None,
+        "value": level.value * scale if level.value is not None and math.isfinite(level.value) else None,
         "label": shortened(level.treatment, _CELLS),
-        "result": _result(level),
-        "least": min(filter(math.isfinite, level.samples), default=None),
-        "most": max(filter(math.isfinite, level.samples), default=None),
+        "result": _result(level, unit),
+        "least": min(samples, default=None),
+        "most": max(samples, default=None),
         "colour": VERDICT_COLOURS[verdict] if verdict else BASELINE,
         "opacity": 0.5 if verdict is Verdict.INCONCLUSIVE else 1,
         "ink": VERDICT_COLOURS[verdict] if verdict else MUTED,
     }
 
 
-def _result(level: Level) -> str:
+def _result(level: Level, unit: str) -> str:
+    value = number_format.quantity(level.value, unit)
     if level.comparison is None:
-        return number_format.number(level.value)
+        return value
     symbol = VERDICTS[level.comparison.verdict].symbol
-    change = number_format.step(level.comparison.ratio, level.value)
-    return (
-        f"{number_format.number(level.value)}{number_format.SPACE * 3}{symbol}{number_format.SPACE}{change}"
-    )
+    change = number_format.step(level.comparison.ratio, level.value, unit)
+    return f"{value}{number_format.SPACE * 3}{symbol}{number_format.SPACE}{change}"
 
 
 def _level_domain(rows: list[dict[str, Any]], points: list[dict[str, Any]]) -> list[float]:
@@ -238,17 +244,28 @@ def _ticks(domain: list[float]) -> list[float]:
     return sorted({0.0, *(place * step for place in range(first, last + 1))})
 
 
-def _x(altair: Any, field: str, domain: list[float]) -> Any:
-    axis = altair.Axis(
-        values=_ticks(domain), format=".3~s" if domain[1] >= 10_000 else ",.4~r",
-        labelExpr="datum.value ? datum.label : '0'",
-        grid=False, domainColor=RULE, tickColor=RULE, tickSize=4, title=None, labelPadding=3,
-        labelFlush=True, labelColor=MUTED, labelFontSize=11,
-    )  # fmt: skip
-    return altair.X(f"{field}:Q", scale=altair.Scale(domain=domain, nice=False), axis=axis)
+class _LevelAxis(NamedTuple):
+    """The axis along which values lie, the same in every layer."""
+
+    altair: Any
+    domain: list[float]
+    unit: str
+    """Of times: that in which all of them are drawn; empty for other values."""
+
+    def x(self, field: str) -> Any:
+        """The encoding of a field."""
+        suffix = f"{number_format.SPACE}{self.unit}" if self.unit else ""
+        axis = self.altair.Axis(
+            values=_ticks(self.domain), format=".3~s" if self.domain[1] >= 10_000 else ",.4~r",
+            labelExpr=f"datum.value ? datum.label + '{suffix}' : '0'",
+            grid=False, domainColor=RULE, tickColor=RULE, tickSize=4, title=None, labelPadding=3,
+            labelFlush=True, labelColor=MUTED, labelFontSize=11,
+        )  # fmt: skip
+        return self.altair.X(f"{field}:Q", scale=self.altair.Scale(domain=self.domain, nice=False), axis=axis)
 
 
-def _bars(altair: Any, lines: Any, marks: Any, domain: list[float], tall: bool) -> tuple[Any, ...]:
+def _bars(lines: Any, marks: Any, axis: _LevelAxis, tall: bool) -> tuple[Any, ...]:
+    altair = axis.altair
     down = 17 if tall else 9
     bar = lines.transform_filter("isValid(datum.value)").mark_bar(height=8, yOffset=down)
     reach = lines.mark_rule(strokeWidth=1.5, color=INK, yOffset=down)
@@ -257,12 +274,12 @@ def _bars(altair: Any, lines: Any, marks: Any, domain: list[float], tall: bool) 
     )
     return (
         bar.encode(
-            x=_x(altair, "value", domain),
+            x=axis.x("value"),
             color=altair.Color("colour:N", scale=None),
             opacity=altair.Opacity("opacity:Q", scale=None),
         ),
-        reach.encode(x=_x(altair, "least", domain), x2="most:Q"),
-        samples.encode(x=_x(altair, "value", domain)),
+        reach.encode(x=axis.x("least"), x2="most:Q"),
+        samples.encode(x=axis.x("value")),
     )
 
 
@@ -277,278 +294,6 @@ def _labels(altair: Any, lines: Any, tall: bool) -> tuple[Any, ...]:
             color=altair.Color("ink:N", scale=None),
         ),
     )
-
-
-# The overview: every ratio to the baseline with its interval, on a log axis, with the margin as a band.
-
-SHAPES = {
-    Verdict.BETTER: "circle",
-    Verdict.WORSE: "diamond",
-    Verdict.EQUIVALENT: "square",
-    Verdict.INCONCLUSIVE: "circle",
-    Verdict.IDENTICAL: "square",
-}
-"""The inconclusive one is hollow."""
-
-_STEPS = (0.001, 0.003, 0.005, 0.01, 0.03, 0.05, 0.1, 0.3, 0.5, 1.0, 3.0, 9.0, 99.0, 999.0)
-"""Relative changes that may be marked on the axis, upwards; downwards their reciprocals lie as far away."""
-FARTHEST = 1000.0
-"""Ratios beyond this, or below its reciprocal, are drawn at the edge."""
-
-
-class Layout(NamedTuple):
-    """Where things go, in pixels."""
-
-    width: int
-    """Of the plot itself."""
-    left: int
-    right: int
-    row: int
-    cells: int
-    """Character cells for a row's name; 0: the names stand in the drawing to the left."""
-    name_above: bool = False
-    """Name and result above the interval, not beside it."""
-    intervals: bool = False
-    """Intervals in figures as well."""
-    top: int = 4
-    """More than this: the treatment's name stands above the plot."""
-
-
-ALONE = Layout(width=420, left=240, right=240, row=26, cells=29, intervals=True)
-"""One treatment on a wide screen."""
-NARROW = Layout(width=320, left=1, right=1, row=38, cells=33, name_above=True)
-"""One treatment on a narrow screen, or among others."""
-_BESIDE = 960
-"""Width of the drawings that stand beside each other."""
-_NAMES = 200
-_RESULT = 96
-
-
-def rows_of_panels(names: list[str]) -> list[list[Layout]]:
-    """Layouts for treatments beside each other, up to four a row: as many as leave room for their names.
-
-    A row's first one has the workloads. All drawings of a row are as wide as their layouts together, so that
-    lines meet.
-    """
-    longest = max(len(one_line(name)) for name in names)
-    most = next((many for many in (4, 3, 2) if longest <= _title_cells(_panel(many))), 1)
-    rows = math.ceil(len(names) / most)
-    beside = math.ceil(len(names) / rows)
-    first, following = _panel(beside), _panel(beside)._replace(left=10, cells=0)
-    layouts = [first if place % beside == 0 else following for place in range(len(names))]
-    return [layouts[start : start + beside] for start in range(0, len(names), beside)]
-
-
-def _panel(beside: int) -> Layout:
-    plot = (_BESIDE - _NAMES) // beside - _RESULT - 10
-    return Layout(plot, _NAMES, _RESULT, row=26, cells=24, top=30)
-
-
-def _title_cells(layout: Layout) -> int:
-    """Character cells of bold text of 13 pixels above a panel."""
-    return (layout.width + layout.right) // 9
-
-
-def ratio_chart(
-    group: TreatmentComparisons,
-    every: tuple[TreatmentComparisons, ...],
-    margin: float,
-    layout: Layout,
-    name: str,
-) -> str:
-    """The intervals of one treatment as an SVG element, on the axis that all of `every` fit on."""
-    domain = _domain(every, margin)
-    title = f"{group.treatment} compared with {group.baseline}: change of every metric"
-    return inline_svg(
-        lambda: _ratio_chart(group, domain, margin, layout), name, title, ratio_description(group)
-    )
-
-
-def ratio_description(group: TreatmentComparisons) -> str:
-    """What the chart shows, in words."""
-    return "; ".join(
-        f"{name}: {number_format.step(comparison.ratio, comparison.value)}, {comparison.verdict}"
-        for name, comparison in zip(group_row_names(group), group.comparisons, strict=True)
-    )
-
-
-def group_row_names(group: TreatmentComparisons) -> tuple[str, ...]:
-    """The workload's name; with the metric where the workload has several."""
-    return row_names_of([(comparison.workload, comparison.metric) for comparison in group.comparisons])
-
-
-def _domain(every: tuple[TreatmentComparisons, ...], margin: float) -> tuple[float, float]:
-    ends = [
-        _clamped(end)
-        for group in every
-        for comparison in group.comparisons
-        for end in (comparison.ratio, comparison.low, comparison.high)
-        if end is not None and not math.isnan(end)
-    ]
-    low, high = min([1 / (1 + 2 * margin), *ends]), max([1 + 2 * margin, *ends])
-    low = max(low, 1 / FARTHEST)
-    room = (high / low) ** 0.04
-    return low / room, high * room
-
-
-def _clamped(ratio: float) -> float:
-    return min(max(ratio, 1 / FARTHEST), FARTHEST)
-
-
-def _ratio_chart(
-    group: TreatmentComparisons, domain: tuple[float, float], margin: float, layout: Layout
-) -> Drawing:
-    import altair
-
-    rows = [
-        _row(position, name, comparison, layout)
-        for position, (name, comparison) in enumerate(
-            zip(group_row_names(group), group.comparisons, strict=True)
-        )
-    ]
-    scale = altair.Scale(type="log", domain=list(domain), nice=False)
-    y = row_encoding(altair, len(rows))
-    lines = altair.Chart(altair.InlineData(values=rows)).encode(y=y)
-    chart = (
-        altair.layer(
-            *_ground(altair, scale, domain, margin, layout, len(rows)),
-            *_intervals(altair, lines, scale, layout),
-            *_texts(altair, lines, layout),
-            *_title(altair, group, layout),
-        )
-        .resolve_scale(y="independent")
-        .properties(
-            width=layout.width,
-            height=layout.row * len(rows),
-            autosize=altair.AutoSizeParams(type="none"),
-            padding={"left": layout.left, "right": layout.right, "top": layout.top, "bottom": 26},
-        )
-    )
-    return styled(chart)
-
-
-def _row(position: int, name: str, comparison: Comparison, layout: Layout) -> dict[str, Any]:
-    ends = [end for end in (comparison.low, comparison.high) if end is not None and not math.isnan(end)]
-    ratio = comparison.ratio
-    spread = number_format.interval(comparison.low, comparison.high)
-    return {
-        "row": position,
-        "ratio": _clamped(ratio) if ratio is not None and not math.isnan(ratio) else None,
-        "low": _clamped(min(ends)) if ends else None,
-        "high": _clamped(max(ends)) if ends else None,
-        "name": shortened(name, layout.cells) if layout.cells else "",
-        "result": f"{VERDICTS[comparison.verdict].symbol} {number_format.step(ratio, comparison.value)}",
-        "spread": f"[{spread}]" if spread and layout.intervals else "",
-        "colour": VERDICT_COLOURS[comparison.verdict],
-        "fill": PAPER if comparison.verdict is Verdict.INCONCLUSIVE else VERDICT_COLOURS[comparison.verdict],
-        "shape": SHAPES[comparison.verdict],
-    }
-
-
-def _ground(
-    altair: Any, scale: Any, domain: tuple[float, float], margin: float, layout: Layout, rows: int
-) -> tuple[Any, ...]:
-    """The margin's band, the line of no change and the axis: behind the intervals, never behind text."""
-    x = altair.X("at:Q", scale=scale, axis=None)
-    every_row = range(rows) if layout.name_above else (0,)
-    top = {True: 18, False: 0}[layout.name_above]
-    tall = layout.row if layout.name_above else layout.row * rows
-    ends = [{"top": row * tall + top, "end": (row + 1) * tall} for row in every_row]
-    band = altair.Chart(
-        altair.InlineData(values=[{"at": 1 / (1 + margin), "to": 1 + margin, **end} for end in ends])
-    )
-    none = altair.Chart(altair.InlineData(values=[{"at": 1.0, **end} for end in ends]))
-    y = altair.Y(
-        "top:Q", scale=altair.Scale(domain=[0, layout.row * rows], reverse=True, nice=False), axis=None
-    )
-    return (
-        band.mark_rect(color=BAND, opacity=1).encode(x=x, x2="to:Q", y=y, y2="end:Q"),
-        *_axis(altair, x, domain, layout, rows),
-        none.mark_rule(color=MUTED).encode(x=x, y=y, y2="end:Q"),
-    )
-
-
-def _axis(altair: Any, x: Any, domain: tuple[float, float], layout: Layout, rows: int) -> tuple[Any, ...]:
-    height = layout.row * rows
-    ticks = altair.Chart(altair.InlineData(values=ticks_within(domain, most=max(2, layout.width // 55))))
-    from_y = altair.value(height if layout.name_above else 0)
-    return (
-        ticks.mark_rule(color=RULE, strokeDash=[] if layout.name_above else [1, 3]).encode(
-            x=x, y=from_y, y2=altair.value(height + 4)
-        ),
-        ticks.mark_text(fontSize=11, color=MUTED, baseline="top", dy=8).encode(
-            x=x, y=altair.value(height), text="label:N"
-        ),
-    )
-
-
-def ticks_within(domain: tuple[float, float], most: int = 7) -> list[dict[str, Any]]:
-    """Ratios to mark on the axis: no change, and round changes whose labels fit beside each other."""
-    reach = math.log(domain[1] / domain[0])
-    first, last = domain[0] * math.exp(0.08 * reach), domain[1] / math.exp(0.08 * reach)
-    placed = [1.0]
-    for step in reversed(_STEPS):
-        for ratio in (1 + step, 1 - step if step < 1 else 1 / (1 + step)):
-            apart = min(abs(math.log(ratio / mark)) for mark in placed)
-            if first <= ratio <= last and apart > reach / most:
-                placed.append(ratio)
-    return [{"at": ratio, "label": _tick_label(ratio)} for ratio in sorted(placed)]
-
-
-def _tick_label(ratio: float) -> str:
-    if ratio == 1:
-        return "0"
-    percent = (ratio - 1) * 100
-    text = f"{abs(percent):.3g}" if abs(percent) < 1000 else f"{abs(percent):.0f}"
-    return f"{'+' if percent > 0 else number_format.MINUS}{text}{number_format.SPACE}%"
-
-
-def _intervals(altair: Any, lines: Any, scale: Any, layout: Layout) -> tuple[Any, ...]:
-    down = 8 if layout.name_above else 0
-    colour = altair.Color("colour:N", scale=None)
-    reach = lines.mark_rule(strokeWidth=3, yOffset=down)
-    point = lines.mark_point(size=56, strokeWidth=1.75, opacity=1, yOffset=down)
-    return (
-        reach.encode(x=altair.X("low:Q", scale=scale, axis=None), x2="high:Q", color=colour),
-        point.encode(
-            x=altair.X("ratio:Q", scale=scale, axis=None),
-            stroke=altair.Stroke("colour:N", scale=None),
-            fill=altair.Fill("fill:N", scale=None),
-            shape=altair.Shape("shape:N", scale=None),
-        ),
-    )
-
-
-def _texts(altair: Any, lines: Any, layout: Layout) -> tuple[Any, ...]:
-    colour = altair.Color("colour:N", scale=None)
-    if layout.name_above:
-        name = lines.mark_text(align="left", dy=-8, fontSize=12, color=INK)
-        result = lines.mark_text(align="right", dy=-8, fontSize=12)
-        return (
-            name.encode(text="name:N", x=altair.value(0)),
-            result.encode(text="result:N", x=altair.value(layout.width), color=colour),
-        )
-    name = lines.mark_text(align="right", fontSize=13, color=INK)
-    result = lines.mark_text(align="left", fontSize=13 if layout.intervals else 12)
-    spread = lines.mark_text(align="left", fontSize=12, color=MUTED)
-    texts = (
-        name.encode(text="name:N", x=altair.value(-12)),
-        result.encode(text="result:N", x=altair.value(layout.width + 10), color=colour),
-        spread.encode(text="spread:N", x=altair.value(layout.width + 104)),
-    )
-    return tuple(
-        text for text, shown in zip(texts, (layout.cells, True, layout.intervals), strict=True) if shown
-    )
-
-
-def _title(altair: Any, group: TreatmentComparisons, layout: Layout) -> tuple[Any, ...]:
-    """The treatment's name above its panel, where panels stand beside each other."""
-    if layout.name_above or layout.intervals:
-        return ()
-    name = shortened(group.treatment, _title_cells(layout))
-    where = altair.Chart(altair.InlineData(values=[{"text": name}]))
-    title = where.mark_text(align="left", fontSize=13, fontWeight=600, color=INK)
-    return (title.encode(text="text:N", x=altair.value(0), y=altair.value(-15)),)
 
 
 # Speed-up over CPUs: one workload, a line a treatment, and the line on which every CPU counts in full.

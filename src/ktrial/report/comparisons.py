@@ -6,11 +6,13 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import NamedTuple
 
 from ktrial.analysis.answer import geometric_mean
 from ktrial.format import number_format
 from ktrial.format.labels import VERDICTS, metric_name
+from ktrial.format.number_format import is_time
 from ktrial.format.sanitize import shortened
 from ktrial.format.table import (
     Cell,
@@ -24,8 +26,8 @@ from ktrial.format.table import (
     change,
     interval,
     name,
-    number,
     own,
+    quantity,
     row,
     step,
     table,
@@ -35,7 +37,13 @@ from ktrial.model.comparison import Comparison, Interaction, Scatter, Variabilit
 from ktrial.model.design import level_shown, told_apart
 from ktrial.model.study import StudyRecord
 from ktrial.model.workload import BESIDE_THE_OWN, short_labels
-from ktrial.report.study_summary import TreatmentComparisons, row_names
+from ktrial.report.study_summary import (
+    TreatmentComparisons,
+    own_rows,
+    row_names,
+    sides,
+    string_byte_notes,
+)
 
 Links = Mapping[tuple[str, str, str], str]
 """Workload, treatment and baseline → where a page says what the difference is made of."""
@@ -54,6 +62,8 @@ class ComparisonRow:
     scatters: tuple[Scatter, ...] = ()
     why: str = ""
     """Where a page says what the difference is made of."""
+    note: str = ""
+    """What else is to be known of its workload."""
 
 
 FIELDS: tuple[Field[ComparisonRow], ...] = (
@@ -71,7 +81,7 @@ FIELDS: tuple[Field[ComparisonRow], ...] = (
             row_.comparison.metric,
             metric_name(row_.comparison.metric, row_.comparison.unit),
             Kind.NAME,
-            notes=(row_.comparison.mode.value,),
+            notes=tuple(filter(None, (row_.comparison.mode.value, row_.note))),
         ),
     ),
     Field(Column("mode", "mode", outputs=Output.MARKDOWN), lambda row_: own(row_.comparison.mode.value)),
@@ -88,12 +98,20 @@ FIELDS: tuple[Field[ComparisonRow], ...] = (
     ),
     Field(
         Column("baseline_value", "baseline", numeric=True, width=11),
-        lambda row_: number(row_.comparison.baseline_value),
+        lambda row_: quantity(row_.comparison.baseline_value, row_.comparison.unit),
     ),
-    Field(Column("value", "value", numeric=True, width=11), lambda row_: number(row_.comparison.value)),
+    Field(
+        Column("value", "value", numeric=True, width=11),
+        lambda row_: quantity(row_.comparison.value, row_.comparison.unit),
+    ),
     Field(
         Column("ratio", "change", numeric=True, width=11),
-        lambda row_: step(row_.comparison.ratio, row_.comparison.value, verdict=row_.comparison.verdict),
+        lambda row_: step(
+            row_.comparison.ratio,
+            row_.comparison.value,
+            row_.comparison.unit,
+            verdict=row_.comparison.verdict,
+        ),
     ),
     Field(
         Column("interval", "interval", "%", numeric=True, outputs=Output.PEOPLE, width=17.5),
@@ -122,13 +140,16 @@ def of_all(record: StudyRecord) -> Table:
 
 
 def of_group(record: StudyRecord, group: TreatmentComparisons, links: Links | None = None) -> Table:
-    """One treatment against the baseline: a row a metric."""
-    return _table(record, group.comparisons, links)
+    """One treatment against the baseline: a row a metric; what bytes of string instructions say stands in the
+    row of their workload's instructions.
+    """
+    return _table(record, own_rows(group.comparisons), links, string_byte_notes(group.comparisons))
 
 
 def side_by_side(record: StudyRecord, group: TreatmentComparisons) -> Table:
     """The same for the terminal, where the two treatments' names stand above their values."""
-    shown_table = of_group(record, group).adapted("baseline_value", heading=group.baseline, named=True)
+    every_row = _table(record, group.comparisons)
+    shown_table = every_row.adapted("baseline_value", heading=group.baseline, named=True)
     return shown_table.adapted("value", heading=group.treatment, named=True)
 
 
@@ -151,7 +172,7 @@ def one_below_another(record: StudyRecord) -> Table:
                 {
                     "name": its_rows[0].cells[0],
                     "treatment": Cell(text=baselines[place].baseline, kind=Kind.PROSE),
-                    "value": number(baselines[place].baseline_value),
+                    "value": quantity(baselines[place].baseline_value, baselines[place].unit),
                     "verdict": own("baseline", emphasis=Emphasis.MUTED),
                 },
             ),
@@ -178,7 +199,9 @@ def _largest(group: TreatmentComparisons, verdict_: Verdict) -> Cell:
         return own(number_format.NONE)
     first = max(changed, key=lambda row_: abs((row_.ratio or math.inf) - 1))
     names_ = _short_names(group.comparisons)
-    text = f"{names_[first.workload, first.metric]} {number_format.step(first.ratio, first.value)}"
+    text = (
+        f"{names_[first.workload, first.metric]} {number_format.step(first.ratio, first.value, first.unit)}"
+    )
     return Cell(text, text, Kind.PROSE)
 
 
@@ -200,8 +223,14 @@ _TREATMENT_FIELDS: tuple[Field[TreatmentComparisons], ...] = (
 )
 
 
-def _table(record: StudyRecord, comparisons: Sequence[Comparison], links: Links | None = None) -> Table:
-    names = _short_names(comparisons)
+def _table(
+    record: StudyRecord,
+    comparisons: Sequence[Comparison],
+    links: Links | None = None,
+    notes: Mapping[tuple[str, str, str], str] = MappingProxyType({}),
+) -> Table:
+    """`notes`: workload, treatment and baseline → what is said below the workload's first metric."""
+    names, left = _short_names(comparisons), dict(notes)
     scatter, scatters = scatter_by_place(record), scatter_kinds(record)
     rows = (
         ComparisonRow(
@@ -209,7 +238,8 @@ def _table(record: StudyRecord, comparisons: Sequence[Comparison], links: Links 
             short_name=names[comparison.workload, comparison.metric],
             scatter=scatter.get(comparison_place(comparison), ""),
             scatters=scatters.get(comparison_place(comparison), ()),
-            why=(links or {}).get((comparison.workload, comparison.treatment, comparison.baseline), ""),
+            why=(links or {}).get(sides(comparison), ""),
+            note=left.pop(sides(comparison), "") if comparison.metric not in BESIDE_THE_OWN else "",
         )
         for comparison in comparisons
     )
@@ -229,7 +259,7 @@ def _short_names(comparisons: Iterable[Comparison]) -> dict[tuple[str, str], str
         parts = [short[workload].replace("(", " (")]
         if metric in BESIDE_THE_OWN or metrics[workload] > 1:
             parts.append(metric)
-        if unit and (metric in BESIDE_THE_OWN or not same_unit):
+        if unit and not is_time(unit) and (metric in BESIDE_THE_OWN or not same_unit):
             parts.append(f"[{unit}]")
         return shortened(" ".join(filter(None, parts)), _NAME_COLUMNS)
 
@@ -267,9 +297,10 @@ def scatter_text(finding: Variability) -> str:
     """`scatters more: 5.2 %, the baseline 0.02 % (p 0.001)`."""
     chance = f"p {finding.p:.2g}"
     if finding.modes:
+        trials = (number_format.counted(mode.trials, "trial") for mode in finding.modes)
         values = " and ".join(
-            f"{number_format.number(mode.value)} ({number_format.counted(mode.trials, 'trial')})"
-            for mode in finding.modes
+            f"{number_format.quantity(mode.value, finding.unit)} ({count})"
+            for mode, count in zip(finding.modes, trials, strict=True)
         )
         return f"{_WORDS[finding.scatter]}: about {values} ({chance})"
     baseline = number_format.percentage(finding.baseline_spread)

@@ -19,6 +19,7 @@ from ktrial.format.table import (
     name,
     number,
     own,
+    quantity,
     table,
 )
 from ktrial.model.comparison import Verdict
@@ -129,9 +130,12 @@ _COMPARED: tuple[Field[CounterRow], ...] = (
     Field(Column("treatment", outputs=Output.PROGRAMS), lambda row: Cell(row.comparison.treatment)),
     Field(
         Column("baseline_value", "baseline", numeric=True),
-        lambda row: number(row.comparison.baseline_value),
+        lambda row: quantity(row.comparison.baseline_value, row.comparison.unit),
     ),
-    Field(Column("value", "value", numeric=True), lambda row: number(row.comparison.value)),
+    Field(
+        Column("value", "value", numeric=True),
+        lambda row: quantity(row.comparison.value, row.comparison.unit),
+    ),
     Field(Column("ratio", "change", numeric=True), lambda row: change(row.comparison.ratio)),
     Field(
         Column("interval", "interval", "%", numeric=True, outputs=Output.PEOPLE),

@@ -18,7 +18,7 @@ from ktrial.format.table import (
     Output,
     Table,
     name,
-    number,
+    quantity,
     table,
     verdict,
 )
@@ -147,6 +147,7 @@ class VersionRow(NamedTuple):
     """One version, and how it stands to others of its line."""
 
     point: Point
+    unit: str
     ratio: float | None
     """To the last version before that has a number."""
     part: float
@@ -169,7 +170,8 @@ def _rows(line: Line, pages: Mapping[int, str]) -> Iterator[VersionRow]:
     for place, point in enumerate(line.points):
         ratio = point.value / before if before and point.value is not None else None
         part = point.value / most if point.value and most > 0 else 0.0
-        yield VersionRow(point, ratio, part, changes.get(place), pages.get(point.study_id, ""))
+        page = pages.get(point.study_id, "")
+        yield VersionRow(point, line.unit, ratio, part, changes.get(place), page)
         before = point.value if point.value is not None else before
 
 
@@ -186,7 +188,7 @@ _FIELDS: tuple[Field[VersionRow], ...] = (
         Column("version", "version", wraps=True, columns=_NAME_COLUMNS),
         lambda row: name(row.point.version, notes=(row.point.release,)),
     ),
-    Field(Column("value", "value", numeric=True), lambda row: number(row.point.value)),
+    Field(Column("value", "value", numeric=True), lambda row: quantity(row.point.value, row.unit)),
     Field(
         Column("ratio", "to the one before", numeric=True, outputs=Output.TERMINAL),
         lambda row: Cell() if row.ratio is None else Cell(row.ratio, number_format.change(row.ratio)),
@@ -273,7 +275,11 @@ def picture(line: Line) -> HistoryPicture:
     count = max(1, len(line.points))
     values = [value for point in line.points for value in point.values]
     low, high = _limits(values)
-    texts = {value: number_format.number(value) for value in axis_marks(low, high)}
+    scale, unit = number_format.time_scale(high, line.unit)
+    texts = {
+        mark / scale: f"{number_format.number(mark)}{number_format.SPACE}{unit}".rstrip()
+        for mark in axis_marks(low * scale, high * scale)
+    }
     left = max(LEFT, _GAP + _PER_CHARACTER * max(map(len, texts.values()), default=0))
     width = max(_LEAST_WIDTH, min(_MOST_WIDTH, left + RIGHT + _PER_POINT * count))
     step = (width - left - RIGHT) / count
@@ -295,7 +301,8 @@ def picture(line: Line) -> HistoryPicture:
             Mark(
                 x(change.place - 0.5),
                 change.verdict.value,
-                f"{VERDICTS[change.verdict].symbol} {number_format.step(change.ratio, change.after)}",
+                f"{VERDICTS[change.verdict].symbol} "
+                f"{number_format.step(change.ratio, change.after, line.unit)}",
                 f"{change.since} → {change.version}",
             )
             for change in line.changes
@@ -312,13 +319,14 @@ def _dots(line: Line, x: _Scale, y: _Scale) -> Iterator[Dot]:
         if point.value is None:
             continue
         name = shortened(point.version.removeprefix("debian:"), _NAME)
+        value = number_format.quantity(point.value, line.unit)
         yield Dot(
             x=x(place),
             y=y(point.value),
             top=y(max(point.values)),
             bottom=y(min(point.values)),
             label=name if place % every == 0 else "",
-            title=f"{shortened(point.version, 80)}: {number_format.number(point.value)} ({point.release})",
+            title=f"{shortened(point.version, 80)}: {value} ({point.release})",
         )
 
 
@@ -331,9 +339,11 @@ def _limits(values: list[float]) -> tuple[float, float]:
 
 
 def _described(line: Line) -> str:
-    points = "; ".join(f"{point.version}: {number_format.number(point.value)}" for point in line.points)
+    points = "; ".join(
+        f"{point.version}: {number_format.quantity(point.value, line.unit)}" for point in line.points
+    )
     changes = "; ".join(
-        f"{change.version} {number_format.step(change.ratio, change.after)} {change.verdict.value}"
+        f"{change.version} {number_format.step(change.ratio, change.after, line.unit)} {change.verdict.value}"
         for change in line.changes
     )
     return f"{points}. Changes: {changes or 'none'}."
@@ -392,8 +402,8 @@ def _data(pairs: KernelPairs, histories: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _usual_unit(pairs: KernelPairs) -> str:
-    """The unit of the first line: lines with another one say theirs."""
-    return pairs.lines[0].unit if pairs.lines else ""
+    """The unit of the first line: lines with another one say theirs, and times say theirs with each value."""
+    return pairs.lines[0].unit if pairs.lines and not number_format.is_time(pairs.lines[0].unit) else ""
 
 
 _SHOWN = frozenset(PairVerdict) - {PairVerdict.NO_NUMBER}
@@ -403,7 +413,8 @@ def _line(line: PairLine, short: str, histories: Mapping[str, str]) -> dict[str,
     return {
         "short": shortened(short, _LONGEST_NAME),
         "page": histories.get(line.workload, ""),
-        "unit": shortened(line.unit, _LONGEST_NAME),
+        "unit": "" if number_format.is_time(line.unit) else shortened(line.unit, _LONGEST_NAME),
+        "seconds": number_format.seconds_in(line.unit),
         "alone": line.alone,
         "settings": printable(line.settings),
         "values": line.values,

@@ -68,7 +68,9 @@ def _tables(record: StudyRecord) -> Iterator[str]:
     if len(compared) > 1:
         yield grid(matrix.flat(matrix.matrix(record, all_metrics=True)))
     for group in compared:
-        table = grid(of_group(record, group))
+        notes = study_summary.string_byte_notes(group.comparisons)
+        lines = "\n".join(f"- {code(workload)}: {prose(note)}" for (workload, *_), note in notes.items())
+        table = "\n\n".join(filter(None, (grid(of_group(record, group)), lines)))
         title = f"{code(group.treatment)} against {code(group.baseline)}"
         yield f"{title}\n\n{table}" if len(compared) == 1 else folded(bare(group.treatment), table)
 

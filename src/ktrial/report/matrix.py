@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ktrial.analysis.errors import NoMatrix
 from ktrial.format import labels, number_format
 from ktrial.format.labels import OUTCOMES, VERDICTS
+from ktrial.format.number_format import is_time
 from ktrial.format.table import Cell as TableCell
 from ktrial.format.table import (
     Column,
@@ -20,13 +21,13 @@ from ktrial.format.table import (
     RowKind,
     Table,
     name,
-    number,
+    quantity,
     table,
 )
 from ktrial.model.comparison import Comparison, Matrix, MatrixCell, MatrixRow, Scatter, Verdict
 from ktrial.model.design import told_apart
 from ktrial.model.study import StudyRecord
-from ktrial.model.workload import STRING_BYTES, Mode, short_labels
+from ktrial.model.workload import BESIDE_THE_OWN, STRING_BYTES, Mode, short_labels
 from ktrial.report import attribution, comparisons
 from ktrial.report import study_summary as summary
 from ktrial.report.attribution import Why
@@ -132,8 +133,8 @@ def answer_of(shown: Matrix) -> list[str]:
 
 
 def usual_unit(shown: Matrix) -> str:
-    """The unit of the first row: rows with another one say theirs."""
-    return shown.rows[0].unit if shown.rows else ""
+    """The unit of the first row: rows with another one say theirs, and times say theirs with each value."""
+    return shown.rows[0].unit if shown.rows and not is_time(shown.rows[0].unit) else ""
 
 
 def _tally(comparisons: Iterable[Comparison | None]) -> str:
@@ -161,8 +162,12 @@ def for_programs(shown: Matrix) -> Table:
 
 
 def flat(shown: Matrix) -> Table:
-    """A row a metric: what a study's report shows of all treatments."""
-    return table(_fields(shown), shown.rows, "matrix")
+    """A row a metric: what a study's report shows of all treatments. Bytes of string instructions are part of
+    their workload's row: what each treatment's table says of them is not said here.
+    """
+    counted = {row.workload for row in shown.rows if row.metric not in BESIDE_THE_OWN}
+    rows = [row for row in shown.rows if row.metric != STRING_BYTES.name or row.workload not in counted]
+    return table(_fields(shown), rows, "matrix")
 
 
 def heat_map(shown: Matrix, reasons: Places, histories: Mapping[str, str]) -> Table:
@@ -197,7 +202,7 @@ def _of_workload(
 
 
 def _unit(row: MatrixRow, usual: str) -> tuple[str, ...]:
-    return (row.unit,) if row.unit and row.unit != usual else ()
+    return (row.unit,) if row.unit and row.unit != usual and not is_time(row.unit) else ()
 
 
 def _fields(shown: Matrix, reasons: Places | None = None) -> tuple[Field[MatrixRow], ...]:
@@ -216,7 +221,7 @@ def _fields(shown: Matrix, reasons: Places | None = None) -> tuple[Field[MatrixR
                 named=True,
                 heading_columns=_HEADING_COLUMNS,
             ),
-            lambda row: number(row.baseline, emphasis=Emphasis.MUTED),
+            lambda row: quantity(row.baseline, row.unit, emphasis=Emphasis.MUTED),
         ),
         *(
             Field(
@@ -244,7 +249,7 @@ def _change(row: MatrixRow, place: int, reasons: Places | None) -> TableCell:
     link = (reasons or {}).get((comparison.workload, comparison.treatment), "")
     return TableCell(
         comparison.ratio,
-        number_format.step(comparison.ratio, comparison.value),
+        number_format.step(comparison.ratio, comparison.value, comparison.unit),
         Kind.CHANGE,
         comparison.verdict,
         Emphasis.STRONG if strong and decided else Emphasis.PLAIN,

@@ -28,6 +28,7 @@ from ktrial.report import (
     flame_graph,
     kernel_diff,
     matrix,
+    overview_chart,
     provenance,
     scaling,
     sparkline,
@@ -45,15 +46,6 @@ _CONSOLE_CHARACTERS = 6000
 _MOST_COMPARISONS = 60
 _MOST_CHARTS = 30
 """What a page shows of several treatments, or of its workloads, before it folds them."""
-
-
-class Panel(NamedTuple):
-    """The intervals of one treatment."""
-
-    treatment: str
-    width: int
-    """In pixels, as drawn."""
-    drawing: Markup
 
 
 class WorkloadChart(NamedTuple):
@@ -79,7 +71,7 @@ def study_page(record: StudyRecord, whys: Sequence[Why] = (), *, whole: bool = F
     page = templates.get_template("page.html.j2").render(
         **study_facts(record, whys),
         style=style_of() + chart_colours(),
-        overview=_overview(record),
+        overview=overview_chart.overview(record),
         workloads=tuple(_workloads(record)),
         # Speed-up over CPUs: a workload, and its chart.
         scaling_charts=[
@@ -146,25 +138,6 @@ def study_facts(record: StudyRecord, whys: Sequence[Why] = ()) -> dict[str, Any]
         "started": min((trial.started for trial in record.trials), default=None),
         "ended": max((trial.started for trial in record.trials), default=None),
         "completed": sum(trial.outcome is Outcome.COMPLETED for trial in record.trials),
-    }
-
-
-def _overview(record: StudyRecord) -> dict[str, Any]:
-    """All ratios, drawn twice: rows of panels beside each other, and panels for a narrow screen."""
-    every, margin = study_summary.groups(record), record.study.margin
-
-    def panel(number: int, layout: charts.Layout, name: str) -> Panel:
-        group = every[number]
-        drawing = charts.ratio_chart(group, every, margin, layout, f"{name}-{number + 1}")
-        return Panel(group.treatment, layout.left + layout.width + layout.right, Markup(drawing))
-
-    rows = [[charts.ALONE]] * len(every)
-    if len(every) > 1:
-        rows = charts.rows_of_panels([group.treatment for group in every])
-    numbers = iter(range(len(every)))
-    return {
-        "wide": [[panel(next(numbers), layout, "wide") for layout in row] for row in rows],
-        "narrow": [panel(number, charts.NARROW, "narrow") for number in range(len(every))],
     }
 
 

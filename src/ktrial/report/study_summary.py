@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from statistics import median
 from typing import NamedTuple
 
+from ktrial.format import number_format
 from ktrial.format.labels import VERDICTS
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.study import StudyRecord
@@ -74,6 +75,36 @@ def row_names(places: Sequence[tuple[str, str]]) -> tuple[str, ...]:
     )
 
 
+def own_rows(comparisons: Sequence[Comparison]) -> tuple[Comparison, ...]:
+    """Those that have a row: bytes of string instructions are part of their workload's row, if it has one."""
+    counted = {sides(comparison) for comparison in comparisons if comparison.metric not in BESIDE_THE_OWN}
+    return tuple(
+        comparison
+        for comparison in comparisons
+        if comparison.metric != STRING_BYTES.name or sides(comparison) not in counted
+    )
+
+
+def string_byte_notes(comparisons: Sequence[Comparison]) -> dict[tuple[str, str, str], str]:
+    """Workload, treatment and baseline → what became of the bytes of string instructions, if it matters."""
+    notes = {}
+    for comparison in comparisons:
+        if comparison.metric == STRING_BYTES.name and comparison.verdict not in _NO_CHANGE:
+            before, after = map(number_format.number, (comparison.baseline_value, comparison.value))
+            by = number_format.change(comparison.ratio)
+            text = f"{before} → {after}, {by}, {VERDICTS[comparison.verdict].word}"
+            notes[sides(comparison)] = f"bytes that string instructions worked on: {text}"
+    return notes
+
+
+def sides(comparison: Comparison) -> tuple[str, str, str]:
+    """Workload, treatment and baseline."""
+    return comparison.workload, comparison.treatment, comparison.baseline
+
+
+_NO_CHANGE = frozenset({Verdict.EQUIVALENT, Verdict.IDENTICAL})
+
+
 def groups(record: StudyRecord) -> tuple[TreatmentComparisons, ...]:
     """The comparisons by treatment, both in the order in which they first appear."""
     by_pair: dict[tuple[str, str], list[Comparison]] = {}
@@ -114,8 +145,13 @@ def treatment_labels(record: StudyRecord) -> tuple[str, ...]:
 
 
 def verdict_counts(record: StudyRecord) -> tuple[tuple[Verdict, int], ...]:
-    """How often each verdict was reached, in the order of VERDICTS; without those never reached."""
-    counts = Counter(comparison.verdict for comparison in record.result.comparisons)
+    """How often each verdict was reached in the workloads' own metrics, which the answer counts.
+
+    In the order of VERDICTS, without those never reached.
+    """
+    every = record.result.comparisons
+    main = [comparison for comparison in every if comparison.metric not in BESIDE_THE_OWN]
+    counts = Counter(comparison.verdict for comparison in main or every)
     return tuple((verdict, counts[verdict]) for verdict in VERDICTS if counts[verdict])
 
 

@@ -20,8 +20,8 @@ from ktrial.format.table import (
     change,
     interval,
     name,
-    number,
     own,
+    quantity,
     table,
     verdict,
 )
@@ -197,9 +197,10 @@ def space(dimensions: Iterable[Dimension]) -> Table:
 def runs(tuned: Tuned) -> Table:
     """Every run of the search."""
     metric = tuned.goal.objectives[0].metric
+    unit = next((comparison.unit for comparison in tuned.comparisons if comparison.metric == metric), "")
 
     def value(run: Observation) -> Cell:
-        return own("failed") if run.failure else number(run.values.get(metric))
+        return own("failed") if run.failure else quantity(run.values.get(metric), unit)
 
     fields: tuple[Field[Observation], ...] = (
         *_RUNS,
@@ -245,9 +246,8 @@ def _stacked(fields: Iterable[Field[Of]], rows: Iterable[Of]) -> Table:
 
 def _metric(comparison: Comparison) -> Cell:
     notes = (comparison.reason,) if comparison.reason else ()
-    return name(
-        f"{comparison.metric}, {comparison.unit}" if comparison.unit else comparison.metric, notes=notes
-    )
+    unit = "" if number_format.is_time(comparison.unit) else comparison.unit
+    return name(f"{comparison.metric}, {unit}" if unit else comparison.metric, notes=notes)
 
 
 def _effect(effect: Effect | None) -> Cell:
@@ -270,8 +270,8 @@ def _value(text: str) -> Cell:
 
 _CONFIRMATION: tuple[Field[Comparison], ...] = (
     Field(Column("metric", "confirmed on fresh runs", wraps=True), _metric),
-    Field(Column("before", "before", numeric=True), lambda row: number(row.baseline_value)),
-    Field(Column("after", "after", numeric=True), lambda row: number(row.value)),
+    Field(Column("before", "before", numeric=True), lambda row: quantity(row.baseline_value, row.unit)),
+    Field(Column("after", "after", numeric=True), lambda row: quantity(row.value, row.unit)),
     Field(Column("change", "change", numeric=True), lambda row: change(row.ratio)),
     Field(Column("interval", "interval", "%", numeric=True), lambda row: interval(row.low, row.high)),
     Field(Column("verdict", "verdict"), lambda row: verdict(row.verdict)),

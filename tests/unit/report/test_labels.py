@@ -11,7 +11,8 @@ from ktrial.format.labels import metric_name
         ("rate", "requests/s", "rate (requests/s)"),
         ("instructions", "instructions/operation", "instructions/operation"),
         ("bytes", "bytes", "bytes"),
-        ("wall time", "ns", "wall time (ns)"),
+        ("wall time", "ns", "wall time"),
+        ("latency", "usecs/op", "latency/op"),
         ("wall time", "instructions", "instructions"),
     ],
 )

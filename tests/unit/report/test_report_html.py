@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from html.parser import HTMLParser
 
 import pytest
@@ -13,6 +14,7 @@ from tests.support.report_records import (
     FIVE,
     MORE,
     VALUES,
+    a_matrix,
     a_record,
     in_plugin_mode,
 )
@@ -20,8 +22,11 @@ from tests.support.report_records import (
 from ktrial import report
 from ktrial.format import labels, number_format
 from ktrial.model.comparison import Verdict
+from ktrial.model.study import StudyRecord
 from ktrial.model.trial import Outcome
 from ktrial.model.workload import Mode
+from ktrial.report import overview_chart, study_summary
+from ktrial.report.csv_and_json import record_as_json
 
 _VOID = {"meta", "br", "col", "wbr", "hr", "img", "link", "input"}
 _LOADS = {"src", "srcset", "data", "poster", "action", "background", "xlink:href"}
@@ -174,6 +179,49 @@ def test_the_plugin_s_numbers_are_not_said_to_come_from_the_clock() -> None:
     assert "a metric of their own, string-bytes" in text
     assert "guest’s clock" not in text
     assert "hides ERMS" not in text
+
+
+def with_string_bytes(record: StudyRecord, verdict: Verdict) -> StudyRecord:
+    """The same with bytes of string instructions beside each workload's instructions."""
+    beside = tuple(
+        comparison.model_copy(
+            update={
+                "metric": "string-bytes",
+                "unit": "bytes",
+                "baseline_value": 4096.0,
+                "value": 8192.0,
+                "ratio": 2.0,
+                "low": 2.0,
+                "high": 2.0,
+                "verdict": verdict,
+            }
+        )
+        for comparison in record.result.comparisons
+    )
+    result = record.result.model_copy(update={"comparisons": (*record.result.comparisons, *beside)})
+    return record.model_copy(update={"result": result})
+
+
+@pytest.mark.parametrize("record", [a_record, a_matrix])
+def test_bytes_of_string_instructions_are_part_of_the_row_of_the_instructions(
+    record: Callable[[], StudyRecord],
+) -> None:
+    plain = record()
+    note = "bytes that string instructions worked on: 4,096 → 8,192, +100.00 %, worse"
+    light, heavy = (with_string_bytes(plain, verdict) for verdict in (Verdict.EQUIVALENT, Verdict.WORSE))
+    for written, a_row in ((report.study_html, "</tr>"), (report.study_markdown, "|\n")):
+        assert written(light).count(a_row) == written(heavy).count(a_row) == written(plain).count(a_row)
+        assert note not in written(light).replace("\u00a0", " ")
+        assert written(heavy).replace("\u00a0", " ").count(note) == len(plain.result.comparisons)
+    # The axis and the counts of verdicts are those of the instructions.
+    assert study_summary.verdict_counts(heavy) == study_summary.verdict_counts(plain)
+    axes = {
+        overview_chart.ratio_axis(study_summary.groups(studied), 0.01, 420)
+        for studied in (plain, light, heavy)
+    }
+    assert len(axes) == 1
+    rows = record_as_json(heavy, "")["comparisons"]
+    assert {row["metric"] for row in rows} == {"instructions", "string-bytes"}
 
 
 def test_failed_trials_show_their_outcome_reason_and_console(pages: dict[str, str]) -> None:

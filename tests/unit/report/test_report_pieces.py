@@ -21,7 +21,7 @@ from ktrial.format.sanitize import beginning, one_line, printable, shortened
 from ktrial.model.comparison import Comparison
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import Sample
-from ktrial.report import charts, counters, provenance, study_summary
+from ktrial.report import charts, counters, overview_chart, provenance, study_summary
 from ktrial.report import markdown as as_markdown
 from ktrial.report import study_page as as_html
 from ktrial.studyfile.reader import load
@@ -46,6 +46,31 @@ from ktrial.studyfile.writer import study_toml
 )
 def test_a_number_is_read_at_a_glance(value: float | None, text: str) -> None:
     assert number_format.number(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (31_020_920, "ns", "31.0 ms"),
+        (12_863, "ns", "12.9 µs"),
+        (999_600, "ns", "1.00 ms"),
+        (850, "ns/operation", "850 ns"),
+        (0.316, "ns", "0.316 ns"),
+        (99.96, "usecs", "100 µs"),
+        (1.5, "s", "1.50 s"),
+        (12_345, "seconds", "12,345 s"),
+        (-2_500_000, "ns", "−2.50 ms"),
+        (0, "ns", "0"),
+        (None, "ns", "–"),
+        (math.inf, "ns", "∞"),
+        (163150, "instructions", "163,150"),
+        (163150, "requests/s", "163,150"),
+    ],
+)
+def test_a_time_is_read_in_three_digits_whatever_it_was_measured_in(
+    value: float | None, unit: str, text: str
+) -> None:
+    assert number_format.quantity(value, unit).replace("\u00a0", " ") == text
 
 
 @pytest.mark.parametrize(
@@ -140,28 +165,74 @@ def a_group(low: float | None, ratio: float | None, high: float | None) -> study
     ("low", "ratio", "high"),
     [(0.0, 1.0, math.inf), (1e-9, 1e-6, 1e9), (None, None, None), (math.nan,) * 3, (1.0, 1.0, 1.0)],
 )
-@pytest.mark.parametrize("layout", [charts.ALONE, charts.NARROW, charts.rows_of_panels(["a", "b"])[0][0]])
+@pytest.mark.parametrize("layout", [overview_chart.ALONE, overview_chart.NARROW])
 def test_extreme_ratios_are_drawn(
-    low: float | None, ratio: float | None, high: float | None, layout: charts.Layout
+    low: float | None, ratio: float | None, high: float | None, layout: overview_chart.Layout
 ) -> None:
     group = a_group(low, ratio, high)
-    assert "NaN" not in charts.ratio_chart(group, (group,), 0.01, layout, "x")
+    axis = overview_chart.ratio_axis((group,), 0.01, layout.width)
+    assert "NaN" not in overview_chart.ratio_chart(group, axis, layout, "x")
 
 
-@pytest.mark.parametrize("domain", [(0.97, 1.03), (0.5, 2.0), (0.9, 1.5), (0.001, 1000.0)])
-def test_the_axis_marks_no_change_and_some_round_changes(domain: tuple[float, float]) -> None:
-    ticks = charts.ticks_within(domain)
-    assert "0" in [tick["label"] for tick in ticks]
-    assert 2 <= len(ticks) <= 8
-    assert all(domain[0] < tick["at"] < domain[1] for tick in ticks)
+RATIOS = st.floats(1e-6, 1e6) | st.floats(0.9, 1.1)
 
 
-@pytest.mark.parametrize("count", [2, 4, 5, 6, 9, 12])
+@given(
+    st.lists(RATIOS, min_size=1, max_size=40),
+    st.sampled_from([0.0001, 0.001, 0.01, 0.05, 0.5, 0.99]),
+    st.sampled_from([147, 274, 320, 420]),
+)
+def test_the_margin_s_band_is_seen_and_what_is_beyond_the_axis_is_at_its_edge(
+    ratios: list[float], margin: float, width: int
+) -> None:
+    groups = [a_group(ratio, ratio, ratio) for ratio in ratios]
+    axis = overview_chart.ratio_axis(groups, margin, width)
+    band = axis.place(1 + margin) - axis.place(1 / (1 + margin))
+    assert band >= overview_chart.LEAST_BAND - 1e-6
+    assert axis.low < 1 / (1 + margin) < 1 + margin < axis.high
+    assert axis.is_whole == all(axis.low <= ratio <= axis.high for ratio in ratios)
+    for ratio in ratios:
+        assert -1e-6 <= axis.place(axis.clamped(ratio)) <= width + 1e-6
+
+
+def test_the_axis_serves_the_workloads_own_metrics() -> None:
+    instructions = a_group(1.13, 1.14, 1.15)
+    (row,) = instructions.comparisons
+    cycles = row.model_copy(update={"metric": "modelled-cycles", "ratio": 2.9, "low": 2.9, "high": 2.9})
+    both = instructions._replace(comparisons=(row, cycles))
+    alone, beside = (overview_chart.ratio_axis([group], 0.01, 420) for group in (instructions, both))
+    assert alone == beside
+    assert beside.high < 1.2
+    drawn = overview_chart.ratio_chart(both, beside, overview_chart.ALONE, "x")
+    assert "+190.00" in drawn
+
+
 @pytest.mark.parametrize(
-    ("name", "most"), [("debian:6.12", 4), ("debian:6.12 · swappiness=100", 3), ("x" * 99, 1)]
+    ("most", "margin", "width"),
+    [
+        (1.03, 0.01, 147),
+        (1.03, 0.01, 420),
+        (2.0, 0.01, 420),
+        (1.5, 0.05, 274),
+        (900.0, 0.5, 420),
+        (1, 0.001, 320),
+    ],
+)
+def test_the_axis_marks_no_change_and_some_round_changes(most: float, margin: float, width: int) -> None:
+    axis = overview_chart.ratio_axis([a_group(most, most, most)], margin, width)
+    ticks = overview_chart.ticks_on(axis)
+    assert "0" in [tick.label for tick in ticks]
+    assert 2 <= len(ticks) <= 8
+    assert all(axis.low < tick.at < axis.high for tick in ticks)
+
+
+@pytest.mark.parametrize("count", [2, 4, 5, 6, 9, 12, 40])
+@pytest.mark.parametrize(
+    ("name", "most"), [("debian:6.12", 3), ("debian:6.12 · swappiness=100", 3), ("x" * 99, 1)]
 )
 def test_panels_of_a_row_fill_it_together(count: int, name: str, most: int) -> None:
-    rows = charts.rows_of_panels([name] * count)
+    group = a_group(0.99, 1.0, 1.01)._replace(treatment=name)
+    rows = overview_chart.rows_of_panels([group] * count, 0.01)
     assert sum(map(len, rows)) == count
     assert max(map(len, rows)) <= most
     for row in rows:

@@ -279,9 +279,9 @@ def _show(baseline: "Baseline", json: bool) -> None:
     rows = (
         (
             workload,
-            f"{metric} [{unit}]" if unit and unit != metric else metric,
-            number_format.number(min(values)),
-            number_format.number(max(values)),
+            f"{metric} [{unit}]" if unit not in ("", metric) and not number_format.is_time(unit) else metric,
+            number_format.quantity(min(values), unit),
+            number_format.quantity(max(values), unit),
         )
         for (workload, metric, unit), values in _values(baseline).items()
     )

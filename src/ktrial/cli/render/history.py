@@ -9,7 +9,15 @@ from ktrial.analysis.history.stored_numbers import is_plain
 from ktrial.cli.console import breakable
 from ktrial.cli.render.table import rendered
 from ktrial.format import number_format
-from ktrial.format.labels import AGREEMENTS, DIRECTIONS, MODE_NAMES, SCATTER_MARK, SCATTER_MEANING, VERDICTS
+from ktrial.format.labels import (
+    AGREEMENTS,
+    DIRECTIONS,
+    MODE_NAMES,
+    SCATTER_MARK,
+    SCATTER_MEANING,
+    VERDICTS,
+    metric_name,
+)
 from ktrial.format.sanitize import one_line, shortened
 from ktrial.format.table import Table
 from ktrial.model.comparison import Matrix, MatrixCell
@@ -32,8 +40,7 @@ def print_history(history: History, console: Console) -> None:
 
 
 def _print_line(line: Line, history: History, console: Console) -> None:
-    unit = f" ({line.unit})" if line.unit not in ("", line.metric) else ""
-    title = f"{line.workload}: {line.metric}{unit}, {DIRECTIONS[line.direction]}"
+    title = f"{line.workload}: {metric_name(line.metric, line.unit)}, {DIRECTIONS[line.direction]}"
     console.print(Text(one_line(title), style="bold"))
     system = line.system
     about = [MODE_NAMES[line.mode], system.machine, system.cpu_model, system.settings]
@@ -45,7 +52,7 @@ def _print_line(line: Line, history: History, console: Console) -> None:
     console.print()
     console.print(one_line(summary(line, history)))
     for change in line.changes:
-        console.print(one_line(f"  {sentence(change)}"))
+        console.print(one_line(f"  {sentence(change, line.unit)}"))
         if change.why:
             console.print(f"    why: {change.why}", soft_wrap=True)
     console.print()
@@ -74,12 +81,13 @@ def summary(line: Line, history: History) -> str:
     return f"{count}: by a test with a rate of false alarms of {number_format.percentage(history.alpha)}."
 
 
-def sentence(change: ChangePoint) -> str:
+def sentence(change: ChangePoint, unit: str) -> str:
     """`debian:6.1: +19.36 % against debian:5.10, worse`."""
     words = VERDICTS[change.verdict]
     by = number_format.change(change.ratio)
     if change.ratio is None:
-        by = f"{number_format.number(change.before)} → {number_format.number(change.after)}"
+        before, after = (number_format.quantity(value, unit) for value in (change.before, change.after))
+        by = f"{before} → {after}"
     steps = " (in small steps)" if change.kind is ChangeKind.CREEP else ""
     chance = f", p {change.p:.2g}" if change.p is not None else ""
     return f"{words.symbol} {change.version}: {by} against {change.since}{steps}, {words.word}{chance}"

@@ -227,7 +227,10 @@ def guest_time_difference_as_json(before: Profile, after: Profile) -> dict[str, 
 def _cpus(cpus: tuple[CpuTime, ...]) -> Table:
     named = [*((str(number), cpu) for number, cpu in enumerate(cpus)), ("all", together(cpus))]
     shown = [field for field in (*_TIMES, *_EVENTS) if field != "lines" or together(cpus).lines]
-    rows = [(name, *(number_format.number(getattr(cpu, field)) for field in shown)) for name, cpu in named]
+    rows = [
+        (name, *(number_format.quantity(getattr(cpu, field), _unit(field)) for field in shown))
+        for name, cpu in named
+    ]
     return of_texts(("CPU", *shown), rows)
 
 
@@ -235,29 +238,36 @@ def _places(heading: str, rows: list[tuple[str, float]], total: float) -> Table:
     texts = [
         (
             shortened(name, _GUEST_TIME_NAME_COLUMNS),
-            number_format.number(time),
+            number_format.quantity(time, "ns"),
             number_format.share(time / (total or 1)),
         )
         for name, time in rows
     ]
-    return of_texts((heading, "ns", "% of CPU time"), texts)
+    return of_texts((heading, "time", "% of CPU time"), texts)
+
+
+def _unit(field: str) -> str:
+    return "" if field in _EVENTS else "ns"
 
 
 def _parts(old: CpuTime, new: CpuTime) -> Table:
     fields = [field for field in _TIMES if field != "lines" or old.lines or new.lines]
     named = {**{field: field for field in (*fields, *_EVENTS)}, "all CPUs": "whole"}
-    rows = [_from_to(name, getattr(old, field), getattr(new, field)) for name, field in named.items()]
+    rows = [
+        _from_to(name, getattr(old, field), getattr(new, field), _unit(field))
+        for name, field in named.items()
+    ]
     return of_texts(("an operation", "from", "to", "difference"), rows)
 
 
 def _differences(heading: str, rows: list[PlaceDifference]) -> Table:
-    texts = [_from_to(row.place.name, row.before, row.after) for row in rows]
+    texts = [_from_to(row.place.name, row.before, row.after, "ns") for row in rows]
     return of_texts((heading, "from", "to", "difference"), texts)
 
 
-def _from_to(name: str, before: float, after: float) -> tuple[str, ...]:
-    numbers = (number_format.number(before), number_format.number(after))
-    return (shortened(name, _GUEST_TIME_NAME_COLUMNS), *numbers, number_format.signed(after - before))
+def _from_to(name: str, before: float, after: float, unit: str) -> tuple[str, ...]:
+    numbers = (number_format.quantity(before, unit), number_format.quantity(after, unit))
+    return (shortened(name, _GUEST_TIME_NAME_COLUMNS), *numbers, number_format.signed(after - before, unit))
 
 
 # What modelled caches missed, by function, as a table for the terminal.

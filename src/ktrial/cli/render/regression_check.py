@@ -17,7 +17,7 @@ from ktrial.experiment.watch import News, TargetLook
 from ktrial.format import number_format
 from ktrial.format.labels import MODE_NAMES, VERDICT_STYLES, VERDICTS
 from ktrial.format.sanitize import one_line, printable, shortened
-from ktrial.format.table import Cell, Column, Field, Kind, change, interval, name, number, own, table
+from ktrial.format.table import Cell, Column, Field, Kind, change, interval, name, own, quantity, table
 from ktrial.model.attribution import Explanation
 from ktrial.model.attribution import FunctionDifference as Part
 from ktrial.model.comparison import Verdict
@@ -241,8 +241,14 @@ def _console_end(check: RegressionCheck) -> list[str]:
 
 _FIELDS: tuple[Field[CheckedMetric], ...] = (
     Field(Column("workload", "workload", wraps=True), lambda row: name(_name(row))),
-    Field(Column("baseline", "baseline", numeric=True), lambda row: number(row.comparison.baseline_value)),
-    Field(Column("kernel", "kernel", numeric=True), lambda row: number(row.comparison.value)),
+    Field(
+        Column("baseline", "baseline", numeric=True),
+        lambda row: quantity(row.comparison.baseline_value, row.comparison.unit),
+    ),
+    Field(
+        Column("kernel", "kernel", numeric=True),
+        lambda row: quantity(row.comparison.value, row.comparison.unit),
+    ),
     Field(Column("change", "change", numeric=True), lambda row: change(row.comparison.ratio)),
     Field(
         Column("interval", "interval", "%", numeric=True),

@@ -333,13 +333,16 @@ def _targets(result: BisectResult) -> Table:
 def _target_cells(target: FoundTarget, *, is_cause: bool) -> list[str]:
     cells = [
         shortened(target.label, _NAME_COLUMNS),
-        number_format.number(target.before),
-        number_format.number(target.after),
+        breakable(number_format.quantity(target.before, target.unit)),
+        breakable(number_format.quantity(target.after, target.unit)),
         breakable(number_format.change(target.ratio)),
     ]
     if is_cause:
         reached = target.reached / target.before if target.reached and target.before else None
-        cells += [number_format.number(target.reached), breakable(number_format.change(reached))]
+        cells += [
+            breakable(number_format.quantity(target.reached, target.unit)),
+            breakable(number_format.change(reached)),
+        ]
     state = "no difference" if not target.differs else "explained" if target.explained else "not explained"
     return [*cells, state]
 

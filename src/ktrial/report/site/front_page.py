@@ -72,13 +72,14 @@ class Front:
 
 class _Changed(NamedTuple):
     workload: str
+    unit: str
     change: ChangePoint
 
 
 def front_page(front: Front, templates: Environment) -> tuple[str, str]:
     """The front page, and its tables as JSON."""
     changes = [
-        _Changed(history.workload, change)
+        _Changed(history.workload, history.lines[0].unit, change)
         for history in front.histories
         for change in history.lines[0].changes[-1:]
     ]

@@ -125,7 +125,7 @@ def _change(comparison: Mapping[str, Any]) -> _Change:
         comparison["workload"],
         metric_name(comparison["metric"], comparison["unit"]),
         told_apart(comparison["treatment"], comparison["baseline"]),
-        number_format.step(comparison["ratio"], comparison["value"]),
+        number_format.step(comparison["ratio"], comparison["value"], comparison["unit"]),
         number_format.interval(comparison["low"], comparison["high"]),
         verdict.value,
         VERDICTS[verdict].symbol,

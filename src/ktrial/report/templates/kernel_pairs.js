@@ -10,6 +10,7 @@
   const result = document.getElementById('result');
   const NONE = '–', MINUS = '\u2212', SPACE = '\u00a0';
   const REVERSED = {b: 'w', w: 'b'};
+  const TIMES = [[1, 's'], [1e-3, 'ms'], [1e-6, '\u00b5s'], [1e-9, 'ns']];
 
   function significant(value) {
     let text = Number(value.toPrecision(5)).toString();
@@ -25,9 +26,21 @@
     return text.replace('-', MINUS);
   }
 
-  function change(before, after) {
+  // As ktrial.format.number_format writes times. seconds: what one of the line's unit is; null: it is no time.
+  function quantity(value, seconds) {
+    if (!value || seconds === null) return number(value);
+    const rounded = Math.abs(Number(value.toPrecision(3))) * seconds * (1 + 1e-9);
+    const [size, unit] = TIMES.find(([size]) => rounded >= size) || TIMES[TIMES.length - 1];
+    const decimals = Math.max(0, 2 - Math.floor(Math.log10(rounded / size)));
+    const shown = Math.abs(value) * seconds / size;
+    const places = {minimumFractionDigits: decimals, maximumFractionDigits: decimals};
+    const text = decimals <= 5 ? shown.toLocaleString('en-US', places) : Number(shown.toPrecision(3)).toString();
+    return (value < 0 ? MINUS : '') + text + SPACE + unit;
+  }
+
+  function change(before, after, seconds) {
     if (before === null || after === null) return NONE;
-    if (before <= 0) return after === before ? '0.00' + SPACE + '%' : '→' + SPACE + number(after);
+    if (before <= 0) return after === before ? '0.00' + SPACE + '%' : '→' + SPACE + quantity(after, seconds);
     const value = (after / before - 1) * 100;
     const size = Math.abs(value);
     const text = size >= 1000 ? Math.round(size).toLocaleString('en-US') : size.toFixed(2);
@@ -63,10 +76,10 @@
     const name = line.page ? element('a', {href: line.page}, line.short) : element('bdi', {}, line.short);
     return element('tr', {},
       element('th', {scope: 'row'}, name, ...remarks(line)),
-      element('td', {className: 'number cell'}, change(line.values[i], line.values[j])),
+      element('td', {className: 'number cell'}, change(line.values[i], line.values[j], line.seconds)),
       element('td', {}, chip(letter)),
-      element('td', {className: 'number'}, number(line.values[i])),
-      element('td', {className: 'number'}, number(line.values[j])));
+      element('td', {className: 'number'}, quantity(line.values[i], line.seconds)),
+      element('td', {className: 'number'}, quantity(line.values[j], line.seconds)));
   }
 
   function heading(text, numeric) {
