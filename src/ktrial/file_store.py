@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ktrial.errors import KtrialError
+from ktrial.installation import how_to_install
 
 OF_FLEETS = "ktrial-files"
 """The directory at the URL in which fleets have theirs."""
@@ -40,14 +41,11 @@ class BadFileStore(KtrialError):
 class FileStoreFailed(KtrialError):
     """A place of files does not do what is asked of it."""
 
-    hint = (
-        "is it there, and may this user write to it? pip install fsspec, and what it asks for: s3fs, gcsfs, "
-        "paramiko"
-    )
+    hint = "is it there, and may this user write to it?"
 
-    def __init__(self, url: str, problem: str) -> None:
+    def __init__(self, url: str, problem: str, *, hint: str = "") -> None:
         self.problem = problem
-        super().__init__(f"The store of files {url}: {problem}")
+        super().__init__(f"The store of files {url}: {problem}", hint=hint)
 
 
 def checked(url: str) -> str:
@@ -224,7 +222,9 @@ class FileStore:
             raise
         except Exception as error:  # noqa: BLE001 - each of fsspec's file systems raises errors of its own
             problem = " ".join(f"{type(error).__name__}: {error}".split())
-            raise FileStoreFailed(self.url, problem) from None
+            missing = f"{how_to_install('fsspec', 's3fs')} (or gcsfs, paramiko: what it asks for)"
+            is_missing = isinstance(error, ImportError)
+            raise FileStoreFailed(self.url, problem, hint=missing if is_missing else "") from None
 
 
 def _opened(url: str, directory: str) -> tuple[Any, str]:

@@ -29,6 +29,8 @@ class Tool(NamedTuple):
     """Of a header: who includes it, with options that change where headers are looked for."""
     search: str = ""
     """Where the program is looked for; empty: in PATH."""
+    variable: str = ""
+    """The variable of the environment that names this program in place of the usual one."""
 
     def path(self) -> str | None:
         """Where the program is; None where it is not installed. Directories of administrators count."""

@@ -15,6 +15,7 @@ from ktrial.errors import KtrialError
 from ktrial.format import number_format
 from ktrial.format.labels import VERDICTS
 from ktrial.format.sanitize import one_line
+from ktrial.installation import how_to_install
 from ktrial.model.attribution import Explanation
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.study import Study, StudyRecord
@@ -234,7 +235,7 @@ def _installed(libraries: tuple[Library, ...]) -> tuple[Library, Any]:
     none = "neither is" if len(libraries) > 1 else "it is not"
     raise NoFrameLibrary(
         f"A frame needs {names}, and {none} installed.",
-        hint=f"pip install {libraries[0]}; or take result.comparisons, which needs neither",
+        hint=f"{how_to_install(libraries[0])}; or take result.comparisons, which needs neither",
     )
 
 

@@ -17,6 +17,7 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from ktrial.cli import usage_mistakes
 from ktrial.errors import KtrialError
 
 
@@ -83,6 +84,7 @@ class KtrialCommand(TyperCommand):
         While a shell completes a word, values stay as they were typed: Typer would import pydantic to check
         them.
         """
+        usage_mistakes.begin(ctx)
         args = as_this_command_says(args, self.get_params(ctx))
         if not ctx.resilient_parsing:
             return super().parse_args(ctx, args)
@@ -199,6 +201,12 @@ class CommandGroup(TyperGroup):
             if option.default is None:
                 option.default = False  # Typer would import pydantic to learn that None is no True
         return options
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that the first word names. Raises NoSuchCommand."""
+        if args and self.get_command(ctx, args[0]) is None and not ctx.resilient_parsing:
+            raise usage_mistakes.NoSuchCommand(ctx.command_path, args[0], list(self.commands))
+        return super().resolve_command(ctx, args)
 
 
 class Group(typer.Typer):

@@ -1,5 +1,6 @@
 """What commands give out: results on standard output, messages on standard error, and files."""
 
+import codecs
 import contextlib
 import json
 import os
@@ -52,8 +53,12 @@ def print_texts(
 
 
 def print_json(data: Any) -> None:
-    """The only thing on standard output where a command was given --json."""
-    sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    """The only thing on standard output where a command was given --json.
+
+    What the terminal's encoding may lack is escaped as JSON has it.
+    """
+    has_all = codecs.lookup(sys.stdout.encoding or "ascii").name == "utf-8"
+    sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=not has_all, allow_nan=False) + "\n")
 
 
 def print_link(name: str, file: Path, console: "Console") -> None:

@@ -9,6 +9,7 @@
 import contextlib
 import errno
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from ktrial import interruption
-from ktrial.cli import memory
+from ktrial.cli import memory, usage_mistakes
 from ktrial.errors import KtrialError
 from ktrial.installation import VERSION
 
@@ -34,6 +35,8 @@ TRACEBACK = "KTRIAL_TRACEBACK"
 WITHIN, BEYOND, SKIP = 0, 1, 125
 BAD_USAGE, HOST_PROBLEM = 2, 128
 _FIRST_THAT_STOPS_A_BISECTION = 128
+_NO_UTF8 = re.compile("[\ud800-\udfff]")
+"""What Python has for bytes of a name that are no UTF-8."""
 
 
 class ErrorHandling:
@@ -47,6 +50,7 @@ class ErrorHandling:
         self._signals = interruption.caught()
 
     def __enter__(self) -> Self:
+        usage_mistakes.begin()
         self._signals.__enter__()
         return self
 
@@ -148,19 +152,26 @@ def _tell_and_code(error: BaseException) -> int:
 
     match error:
         case KtrialError():
-            tell(error.message, error.advice)
+            is_usage = error.exit_code == BAD_USAGE
+            tell(error.message, error.advice or (usage_mistakes.help_of_command() if is_usage else ""))
             return error.exit_code
         case typer.TyperException() if error.message.startswith("Usage: "):
             # A group of commands without a command: Typer's message is the whole help.
             sys.stderr.write(f"{error.message}\n")
             return error.exit_code
         case typer.TyperException():
-            command = getattr(getattr(error, "ctx", None), "command_path", "ktrial")
-            tell(error.format_message(), f"{command} --help")
+            tell(*usage_mistakes.message_and_hint(error))
             return error.exit_code
         case KeyboardInterrupt() | typer.Abort():
             tell("Interrupted")
             return INTERRUPTED
+        case UnicodeEncodeError(reason="surrogates not allowed"):
+            words = re.split(r"[\s'\"]+", error.object)
+            name = next(word for word in words if _NO_UTF8.search(word))
+            tell(
+                f"The name {name} is not UTF-8: ktrial can neither store nor show it.", "give it another name"
+            )
+            return BAD_USAGE
         case BrokenPipeError():
             _drop_output()
             return 1

@@ -1,6 +1,7 @@
 """The program `ktrial`: runs the command line, and ends with what it means."""
 
 import io
+import locale
 import os
 import signal
 import stat
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, NoReturn, TextIO
 
 from ktrial.cli import memory
 from ktrial.cli.error_handling import BUG, INTERRUPTED, ErrorHandling, tell
+from ktrial.cli.plain_characters import write_plainly
 from ktrial.errors import KtrialError
 
 if TYPE_CHECKING:
@@ -23,13 +25,13 @@ STOPS_A_BISECTION = 128
 
 def main() -> NoReturn:
     """Run the command line, and exit with what it means."""
+    _take_names_for_utf8()
     closed = _put_in_place_of_closed_streams()
     stderr = sys.__stderr__
     if stderr is not None and stderr is sys.stderr:
         sys.stderr = _messages_that_end_nothing(stderr)
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+        write_plainly(stream)
     with ErrorHandling() as ending, warnings.catch_warnings():
         warnings.showwarning = _warn
         # ktrial_launcher left SIGINT to its default action, which says nothing and puts nothing back.
@@ -56,6 +58,19 @@ def main() -> NoReturn:
     if ending.code == BUG and sys.argv[1:2] == ["check"]:
         ending.code = STOPS_A_BISECTION
     sys.exit(ending.code)
+
+
+def _take_names_for_utf8() -> None:
+    """Start Python again where it takes names for ASCII (LC_ALL=C PYTHONUTF8=0).
+
+    It could neither store nor tell the name of a home with an umlaut. The terminal stays what it is.
+    """
+    if sys.getfilesystemencoding() == "ascii" and "utf8" not in sys._xoptions:
+        os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
+    if sys.flags.utf8_mode and os.environ.get("PYTHONUTF8") == "0":
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(encoding=locale.getencoding())
 
 
 def _put_in_place_of_closed_streams() -> bool:
@@ -108,6 +123,7 @@ def _messages_that_end_nothing(stream: TextIO) -> TextIO:
 
 def main_with_parent() -> None:
     """The program `ktrial` as another ktrial starts it: when that one is gone, it ends as on Ctrl-C."""
+    _take_names_for_utf8()
     end_with_parent()
     main()
 

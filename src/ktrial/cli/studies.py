@@ -95,14 +95,27 @@ def find(store: "Store", name: str | None) -> "StoredStudy":
     if name is None:
         return newest
     if not name.endswith(".toml"):
-        return store.find(name)
+        return _find(store, name, name)
     from ktrial.model.base import digest
 
     try:
         study = study_at(Path(name))
     except PatchNotGiven:
-        return store.find(Path(name).stem)  # with whichever patch it was run last
-    return store.newest(digest=digest(study)) or store.find(study.name)
+        return _find(store, Path(name).stem, name)  # with whichever patch it was run last
+    return store.newest(digest=digest(study)) or _find(store, study.name, name)
+
+
+def _find(store: "Store", name: str, file: str) -> "StoredStudy":
+    """The stored study of this name. Raises StudyNotStored, which says how one is run that has a file."""
+    from ktrial.store.errors import StudyNotStored
+    from ktrial.studyfile import toml_files
+
+    try:
+        return store.find(name)
+    except StudyNotStored:
+        if file == name and name not in toml_files.names():
+            raise
+        raise StudyNotStored(store.name, name, hint=f"it was not run yet: ktrial run {file}") from None
 
 
 def is_bundle(study: str | None) -> bool:

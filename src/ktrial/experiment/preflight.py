@@ -32,8 +32,10 @@ from ktrial.knobs import catalogue, lookup, values
 from ktrial.knobs.errors import KnobAbsent, KnobError, KnobForbidden, KnobNotMounted
 from ktrial.knobs.lookup import KnobInstance, System, find
 from ktrial.machines import Machine
-from ktrial.machines.errors import HostUsageProblem, MachineStopped
+from ktrial.machines.errors import HostUsageProblem, MachineStopped, VariableNamesNoProgram
+from ktrial.machines.exact import ExactMachine, check_cpus
 from ktrial.machines.host import HostMachine
+from ktrial.machines.qemu import program
 from ktrial.machines.ssh import SshMachine
 from ktrial.model import notation
 from ktrial.model.base import digest
@@ -82,6 +84,8 @@ class Undertaking:
     uses: tuple[WorkloadUse, ...] = ()
     memory_mib: int = 0
     """Of the largest guest; 0: as the settings say."""
+    cpus: int = 0
+    """Of the guest that has most; 0: as the settings say."""
     jobs: int | None = None
     tools: tuple[Tool, ...] = ()
     """What the command itself runs, beside all that."""
@@ -102,6 +106,7 @@ def undertaking(
         builds=tuple(builds_of(study, treatments(study)).values()) if kernels and study.builds else (),
         uses=study.workloads,
         memory_mib=_largest_memory(study),
+        cpus=_most_cpus(study),
         jobs=jobs,
         resources=resources,
     )
@@ -135,7 +140,10 @@ class Shortage(NamedTuple):
 
 
 def check(undertaking: Undertaking, tell: Callable[[str], None]) -> None:
-    """Raise SystemNotReady, which names all that is missing here. `tell`: told what may be too little."""
+    """Raise SystemNotReady, which names all that is missing here. `tell`: told what may be too little.
+
+    Raises HostProblem where QEMU cannot count so many CPUs.
+    """
     kernels = _of_kernels(undertaking)
     missing = [*kernels.missing, *missing_of(_of_trials(undertaking))]
     short = [*_room(undertaking, kernels.built), *_memory(undertaking)]
@@ -146,6 +154,9 @@ def check(undertaking: Undertaking, tell: Callable[[str], None]) -> None:
             missing.append(BUBBLEWRAP)
         short += unconfined
     _raise(missing, [shortage for shortage in short if shortage.certain])
+    cpus = undertaking.cpus or undertaking.settings.cpus
+    if cpus > 1 and isinstance(undertaking.machine, ExactMachine):
+        check_cpus(cpus, program.find(), undertaking.machine.name)
     for shortage in short:
         tell(f"warning: {shortage.text}; {shortage.advice}")
 
@@ -164,6 +175,11 @@ def _unconfined(undertaking: Undertaking) -> list[Shortage]:
 
 def _raise(missing: list[Tool], short: list[Shortage]) -> None:
     """Raise SystemNotReady where there is anything."""
+    misnamed = [
+        VariableNamesNoProgram(variable=tool.variable, program=tool.name) for tool in missing if tool.variable
+    ]
+    short = [*(Shortage(error.message.rstrip("."), error.advice) for error in misnamed), *short]
+    missing = [tool for tool in missing if not tool.variable]
     problems = [f"not installed: {_named(missing)}"] if missing else []
     problems += [shortage.text for shortage in short]
     line = [f"{INSTALL} {packages_of(missing)}"] if missing else []
@@ -292,6 +308,11 @@ def _largest_memory(study: Study) -> int:
         for level in factor.levels
     ]
     return max(levels, default=study.machine.memory_mib)
+
+
+def _most_cpus(study: Study) -> int:
+    factors = (factor for factor in study.factors if factor.kind is FactorKind.CPUS)
+    return max((int(level) for factor in factors for level in factor.levels), default=study.machine.cpus)
 
 
 # What a study asks of this system, looked at before its first trial: settings, and as whom programs run.

@@ -24,6 +24,7 @@ from urllib.parse import urlsplit
 from ktrial.fleet.connection import imported, security_of
 from ktrial.fleet.errors import BadFleetFile, BatchSystemFailed, FleetError
 from ktrial.fleet.settings import BATCH_SYSTEMS, FleetSettings, table_of
+from ktrial.installation import how_to_add
 
 _OWN = {"workers"}
 _SET_HERE = {
@@ -182,7 +183,7 @@ def _class(system: str, kind: str) -> Any:
     except ImportError as error:
         raise FleetError(
             f"Workers as jobs of a batch system need dask-jobqueue, which is not installed here ({error!s}).",
-            hint="pip install 'ktrial[jobqueue]'",
+            hint=how_to_add("jobqueue"),
         ) from None
     name = f"{BATCH_SYSTEMS[system]}{kind}"
     module = (

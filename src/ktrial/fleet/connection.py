@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from ktrial.fleet.errors import FleetError, FleetOutOfReach, FleetUsageError, TrafficInClear
 from ktrial.fleet.settings import FleetSettings
+from ktrial.installation import how_to_add
 
 if TYPE_CHECKING:
     from distributed.security import Security
@@ -283,7 +284,7 @@ def imported() -> Any:
     except ImportError as error:
         raise FleetError(
             f"A fleet needs Dask distributed, which is not installed here ({error!s}).",
-            hint="pip install 'ktrial[fleet]'",
+            hint=how_to_add("fleet"),
         ) from None
     loggers = [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]
     for name in (*loggers, "distributed", "tornado.application", "asyncio"):

@@ -26,7 +26,7 @@ from ktrial.fleet.held_machines import HeldMachines
 from ktrial.fleet.settings import VARIABLE, FleetSettings
 from ktrial.fleet.trial_queue import Member, Pace
 from ktrial.fleet.worker_side import Bench
-from ktrial.installation import CACHE, cache_directory
+from ktrial.installation import CACHE, cache_directory, how_to_add
 from ktrial.machines import LeasedMachine, Machine, PortableMachine
 from ktrial.model.kernel import Build
 from ktrial.model.workload import EXACT_MODES
@@ -255,7 +255,7 @@ def _certificate(directory: Path) -> Certificate:
     except ImportError as error:
         raise FleetError(
             f"A fleet of this system needs cryptography, which is not installed here ({error!s}).",
-            hint="pip install 'ktrial[fleet]'",
+            hint=how_to_add("fleet"),
         ) from None
     files = Certificate(*(directory / f"{part}.pem" for part in Certificate._fields))
     for file, content in zip(

@@ -180,7 +180,10 @@ class Cache:
         Returns the name and the bytes freed (0: shared). Raises KernelNotFound.
         """
         # A record that cannot be read is taken away all the same.
-        full_name = name if self._name_file(name).exists() else self.record(name).name
+        try:
+            full_name = name if self._name_file(name).exists() else self.record(name).name
+        except KernelNotFound as error:
+            raise KernelNotFound(**error.facts, hint="what there is: ktrial kernel list") from None
         with self._locked():
             self._name_file(full_name).unlink(missing_ok=True)
         return full_name, self._sweep()

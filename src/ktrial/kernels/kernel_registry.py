@@ -17,6 +17,7 @@ from ktrial.kernels.errors import (
     KernelNotFound,
 )
 from ktrial.kernels.files import file_system_errors
+from ktrial.kernels.image import read_image
 from ktrial.kernels.kernel_cache import Cache, NameRecord
 from ktrial.kernels.providers import (
     GoesStale,
@@ -197,18 +198,26 @@ def lenient_reference(name: str) -> KernelRef:
         return KernelRef(asked=name, name=name)
 
 
-def missing_file(kernel: KernelRef) -> str:
-    """The file that the kernel would be read from, where that is not there; empty for all other kernels.
+def problem_of_file(kernel: KernelRef) -> str:
+    """Why the file that the kernel would be read from is no kernel; empty where it is one or is not read.
 
     A file that was added with modules or a configuration is not read again, and may be gone.
     """
-    file = kernel.name.removeprefix("path:")
-    if kernel.provider != "path" or Path(file).is_file():
+    if kernel.provider != "path":
+        return ""
+    file = Path(kernel.name.removeprefix("path:"))
+    try:
+        read_image(file)
+    except KernelError as error:
+        problem = (
+            f"{error.message.rstrip('.')}; {error.advice}" if file.exists() else f"there is no file {file}"
+        )
+    else:
         return ""
     with suppress(KernelError):
         cached_kernel = get(kernel.name)
-        return file if cached_kernel.modules is None and cached_kernel.config is None else ""
-    return file
+        return problem if cached_kernel.modules is None and cached_kernel.config is None else ""
+    return problem
 
 
 def canonical_name(name: str) -> str:

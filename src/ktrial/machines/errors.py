@@ -33,6 +33,13 @@ class MachineToolMissing(HostProblem):
     hint = f"install it: {INSTALL} {{package}}"
 
 
+class VariableNamesNoProgram(MachineToolMissing):
+    """A variable of the environment names a program that is not there: nothing has to be installed."""
+
+    text = "{variable} names {program}, which is not a program."
+    hint = "let {variable} name QEMU, or unset it: the one in PATH is then taken"
+
+
 class QemuUnusable(HostProblem):
     text = "Machine {machine}: {program} {problem}"
     hint = f"{INSTALL} --reinstall qemu-system-x86; another program can be named with KTRIAL_QEMU"

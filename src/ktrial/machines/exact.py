@@ -293,14 +293,16 @@ def machine_arguments(boot: Boot, cpu_model: str = CPU_MODEL) -> tuple[str, ...]
     )
 
 
-def check_cpus(boot: Boot, qemu: Qemu, machine: str) -> None:
+def check_cpus(cpus: int, qemu: Qemu, machine: str) -> None:
     """Raise HostProblem where this QEMU cannot count the instructions of so many CPUs."""
-    if boot.cpus > 1 and qemu.version[:2] < OLDEST_FOR_CPUS:
+    if cpus > 1 and qemu.version[:2] < OLDEST_FOR_CPUS:
         needed = ".".join(str(part) for part in OLDEST_FOR_CPUS)
         raise HostProblem(
-            f"Machine {machine} runs {boot.cpus} CPUs only with QEMU {needed} or later: {qemu.program} is "
+            f"Machine {machine} runs {cpus} CPUs only with QEMU {needed} or later: {qemu.program} is "
             f"{qemu.text}, which hangs with more than one CPU when it counts instructions.",
-            hint="cpus = 1 in [machine]; or name a later QEMU: KTRIAL_QEMU=/path/to/program",
+            hint="the machine exact-parallel runs several CPUs on this QEMU: ktrial scale --cpus "
+            f'{cpus}, or kind = "exact-parallel" in [machine] of a study file; a later QEMU is named with '
+            "KTRIAL_QEMU=/path/to/program",
         )
 
 
@@ -311,7 +313,7 @@ def setup_of(
     boot: Boot, qemu: Qemu, guest: Path, machine: str, mode: Mode = Mode.EXACT_CLOCK
 ) -> SnapshotSetup:
     """Find and hash everything. Raises MachineError, GuestProgramsMissing, or GuestEnded (not a kernel)."""
-    check_cpus(boot, qemu, machine)
+    check_cpus(boot.cpus, qemu, machine)
     cpu_model = cpu_model_for(qemu, CPU_MODEL_WITH_PLUGIN if mode is Mode.EXACT_PLUGIN else CPU_MODEL)
     files = boot_files(boot, guest, machine)
     identity = MachineIdentity(

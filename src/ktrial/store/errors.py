@@ -29,13 +29,10 @@ class NoStoreThere(StoreError):
 class NoSuchBackend(StoreError):
     """No database can be had by this location."""
 
-    hint = (
-        "a store is a file's path, sqlite:///FILE or postgresql://USER@HOST/DATABASE, with the driver for it "
-        "installed: pip install ktrial[postgresql]"
-    )
+    hint = "a store is a file's path, sqlite:///FILE or postgresql://USER@HOST/DATABASE"
 
-    def __init__(self, store: object, problem: str) -> None:
-        super().__init__(f"Store {store}: {problem}.")
+    def __init__(self, store: object, problem: str, *, hint: str = "") -> None:
+        super().__init__(f"Store {store}: {problem}.", hint=hint)
 
 
 class StoreFull(StoreError):
@@ -133,5 +130,5 @@ class StudyNotStored(StoreError):
 
     hint = "what is there: ktrial list"
 
-    def __init__(self, store: str, study: object, similar: str = "") -> None:
-        super().__init__(f"Store {store} has no study {study}{similar}.")
+    def __init__(self, store: str, study: object, similar: str = "", *, hint: str = "") -> None:
+        super().__init__(f"Store {store} has no study {study}{similar}.", hint=hint)

@@ -205,12 +205,8 @@ class PartFiles:
         except FileStoreFailed as error:
             raise StoreError(
                 f"Store {self._transactions.name}: the files of its large parts, {self.shown(place)}, "
-                "cannot be used: "
-                f"{error.problem}",
-                hint="are they there, and may this user read and write them? (pip install fsspec, and what "
-                "it asks "
-                "for: s3fs, gcsfs, paramiko.) Trials stored before are safe: then run the same command "
-                "again. "
+                f"cannot be used: {error.problem}",
+                hint=f"{error.advice} Trials stored before are safe: then run the same command again. "
                 "`ktrial store files` says where they are, and names another place after a move",
             ) from None
 

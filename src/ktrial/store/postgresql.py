@@ -4,6 +4,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
+from ktrial.installation import how_to_add
 from ktrial.store.errors import (
     NoSuchBackend,
     NotAStore,
@@ -56,7 +57,8 @@ def engine_for(url: URL, *, read_only: bool) -> Engine:
     except (NoSuchModuleError, ArgumentError) as error:
         raise NoSuchBackend(name, f"SQLAlchemy knows no {url.drivername}") from error
     except ModuleNotFoundError as error:
-        raise NoSuchBackend(name, f"its driver is not installed ({error.name})") from error
+        problem = f"its driver is not installed ({error.name})"
+        raise NoSuchBackend(name, problem, hint=how_to_add("postgresql")) from error
     event.listen(engine, "handle_error", _mark_ended)
     return engine.execution_options(postgresql_readonly=True) if is_ours and read_only else engine
 

@@ -5,7 +5,6 @@ not there, and refused where it is not ours or too new.
 """
 
 import contextlib
-import difflib
 import sqlite3
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -164,8 +163,7 @@ class Store:
             stored = self._newest(studies.c.id == int(text))
         if stored is not None:
             return stored
-        near = difflib.get_close_matches(text, self.names(), n=1)
-        raise StudyNotStored(self.name, study, f": did you mean {near[0]}?" if near else "")
+        raise StudyNotStored(self.name, study, nearest(text, self.names(), 1))
 
     def _index_damaged(self, column: str) -> StoreDamaged:
         return StoreDamaged(f"Store {self.name} is damaged: its index of studies' {column} is not whole.")

@@ -18,7 +18,7 @@ from pydantic.fields import FieldInfo
 from tree_sitter import Language, Node, Parser
 
 from ktrial.model.base import Model, StudyFile, keys_of
-from ktrial.studyfile.errors import StudyMistake
+from ktrial.studyfile.errors import OptionMistake, StudyMistake
 from ktrial.studyfile.tables import StudyTable
 
 KeyPath = tuple[str | int, ...]
@@ -111,6 +111,11 @@ class StudySource:
         self._text = text
         self._options = options or {}
 
+    @property
+    def of_options(self) -> bool:
+        """Whether it is a command line."""
+        return bool(self._options)
+
     def describe(self, path: KeyPath) -> tuple[int, str]:
         """The line (0 where there is none) and what a message calls the place: key, or option."""
         key = key_of(path)
@@ -162,15 +167,18 @@ class Mistakes:
     def raise_any(self) -> None:
         """Raises StudyMistake where something was found."""
         ordered = sorted(self._found, key=lambda entry: entry[0])
+        mistake = OptionMistake if self._source.of_options else StudyMistake
         if len(ordered) == 1:
             line, place, problem = ordered[0]
-            raise StudyMistake(f"{self._where(line, place)}: {problem}")
+            raise mistake(f"{self._where(line, place)}: {problem}")
         if ordered:
             parts = ((f"line {line}" if line else "", place, text) for line, place, text in ordered)
             lines = (f"\n  {': '.join(filter(None, line))}" for line in parts)
-            raise StudyMistake(f"{self._source.name}: {len(ordered)} mistakes:{''.join(lines)}")
+            raise mistake(f"{self._source.name}: {len(ordered)} mistakes:{''.join(lines)}")
 
     def _where(self, line: int, place: str) -> str:
+        if self._source.of_options and place.startswith("-"):
+            return place  # an option needs no other name
         name = f"{self._source.name}:{line}" if line else self._source.name
         return ": ".join(part for part in (name, place) if part)
 
@@ -201,12 +209,20 @@ def key_of(path: KeyPath) -> str:
     return text
 
 
+_LISTED_BY = {"workload": "ktrial workload list"}
+"""Kinds of which there are many, and the command that lists them."""
+_MANY = 20
+
+
 def unknown(kind: str, name: str, allowed: Iterable[str]) -> str:
-    """`there is no workload "hackbnch"; did you mean "hackbench"? There are: …`."""
+    """`there is no workload "hackbnch"; did you mean "hackbench"? All of them: ktrial workload list`."""
     choices = list(allowed)
     near = difflib.get_close_matches(name, choices, n=1)
     guess = f'; did you mean "{near[0]}"?' if near else "."
-    list_of_all = f" There are: {', '.join(choices)}" if choices else " There are none"
+    if kind in _LISTED_BY and len(choices) > _MANY:
+        list_of_all = f" All of them: {_LISTED_BY[kind]}"
+    else:
+        list_of_all = f" There are: {', '.join(choices)}" if choices else " There are none"
     return f"there is no {kind} {shown(name)}{guess}{list_of_all}"
 
 

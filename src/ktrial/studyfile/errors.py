@@ -36,6 +36,12 @@ class StudyMistake(StudyError):
     hint = "what each key means and may be: ktrial help studies"
 
 
+class OptionMistake(StudyMistake):
+    """The same in the options of a command, whose help says what they mean."""
+
+    hint = ""
+
+
 class PatchNotGiven(StudyError):
     """A level of a study is a patch that its user names."""
 

@@ -45,8 +45,8 @@ class KernelReader:
             reference = self.reference(name)
         except BadKernelName as error:
             return f"found {shown(name)}: {error.facts['problem']}; allowed: {error.facts['allowed']}"
-        missing = kernel_registry.missing_file(reference)
-        return f"found {shown(name)}: there is no file {missing}" if missing else ""
+        problem = kernel_registry.problem_of_file(reference)
+        return f"found {shown(name)}: {problem}" if problem else ""
 
     def reference(self, name: str) -> KernelRef:
         """Which kernel that is. Each name is looked up once. Raises BadKernelName."""

@@ -53,6 +53,21 @@ COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         (*BUILDING, *FETCHING, "patch", "openssl", "libssl-dev", "bubblewrap"),
     ),
     "run": (("run", "built.toml"), (*BUILDING, *GUESTS, *FETCHING, "patch", "bubblewrap")),
+    "run, dry": (
+        ("run", "built.toml", "--dry-run"),
+        (*BUILDING, *GUESTS, *FETCHING, "patch", "bubblewrap"),
+    ),
+    "check of a tree": (
+        ("check", "--source", "linux", "--against", "debian:6.12", "--workload", "fork"),
+        (*BUILDING, *GUESTS, "apt", "dpkg", "kmod", "bubblewrap"),
+    ),
+    "bisect config, dry": (
+        (
+            *("bisect", "config", "guest", "guest+SLUB_DEBUG_ON=y", "--source", "debian:linux-source-6.1"),
+            *("--workload", "fork", "--dry-run"),
+        ),
+        (*BUILDING, *GUESTS, *FETCHING, "bubblewrap"),
+    ),
     "compare": (
         ("compare", "--kernel", "debian:6.1", "--kernel", "git:.@v6.1", "--", "/bin/true"),
         (*BUILDING, *GUESTS, "apt", "dpkg", "kmod", "git", "strace", "bubblewrap"),
@@ -104,6 +119,10 @@ def ktrial(
     for name in ("fix.patch", "patches/one.patch"):
         (tmp_path / name).write_text(diff)
     (tmp_path / "built.toml").write_text(BUILT)
+    for name in ("Makefile", "Kconfig", "arch/x86/Kconfig", "scripts/kconfig/merge_config.sh"):
+        file = tmp_path / "linux" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("VERSION = 6\nPATCHLEVEL = 1\nSUBLEVEL = 0\nEXTRAVERSION =\n")
     return CommandLine(monkeypatch, capsys)
 
 
@@ -163,7 +182,7 @@ def test_the_line_is_that_of_the_distribution(
 
 
 def a_tree(directory: Path) -> Path:
-    tree = directory / "linux"
+    tree = directory / "tree"
     tree.mkdir()
     return tree
 
@@ -221,6 +240,19 @@ def test_a_guest_that_is_larger_than_this_system_is_refused(
     result = ktrial("run", "large.toml")
     assert result.status == 1
     assert "a guest has 1048576 MiB of memory" in result.messages
+
+
+def test_cpus_that_this_qemu_cannot_count_are_refused_before_a_study_is_stored(
+    programs: Path, ktrial: CommandLine, tmp_path: Path
+) -> None:
+    with_everything(programs)
+    install(programs, "qemu-system-x86_64", "#!/bin/sh\necho QEMU emulator version 7.2.22\n")
+    kernels = ("--kernel", "debian:6.1", "--kernel", "debian:6.12")
+    result = ktrial("compare", *kernels, "--workload", "fork", "--cpus", "4")
+    assert result.status == 1
+    assert "Machine exact runs 4 CPUs only with QEMU 10.0 or later" in result.messages
+    assert hint(result).startswith("the machine exact-parallel runs several CPUs on this QEMU: ktrial scale")
+    assert "trials" not in result.messages
 
 
 INERT = """\

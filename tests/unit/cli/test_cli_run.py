@@ -290,7 +290,8 @@ def test_compare_hands_on_memory_and_boot_parameters(cli: CommandLine) -> None:
 def test_a_mistake_names_its_option(cli: CommandLine, arguments: tuple[str, ...], message: str) -> None:
     result = cli("compare", *arguments)
     assert (result.status, result.output) == (2, "")
-    assert result.messages.startswith(f"ktrial: error: command line: {message}")
+    assert result.messages.startswith(f"ktrial: error: {message}")
+    assert result.messages.endswith("hint: ktrial compare --help\n")
 
 
 def test_show_finds_a_study_by_name_number_and_file(cli: CommandLine, study: Path) -> None:
@@ -312,7 +313,7 @@ def test_show_says_what_is_not_there(cli: CommandLine, study: Path, tmp_path: Pa
     cli("run", study, "--no-html")
     result = cli("show", "upgrad")
     assert result.status == 1
-    assert "has no study upgrad: did you mean upgrade?" in result.messages
+    assert "has no study upgrad (did you mean upgrade?)." in result.messages
 
 
 def test_list_shows_every_study(cli: CommandLine, study: Path, tmp_path: Path) -> None:

@@ -169,17 +169,37 @@ def test_the_version_and_the_help_without_a_command(cli: CommandLine) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message", "hint"),
     [
-        (("rnu",), "No such command 'rnu'", "ktrial --help"),
+        (("rnu",), "ktrial has no command rnu (did you mean run?).", "ktrial --help"),
         (
             ("run",),
             "Missing argument 'STUDY'",
             "name a file, or a study that comes with ktrial (ktrial run --list)",
         ),
-        (("run", "x.toml", "--jobs", "0"), "--jobs", "ktrial run --help"),
-        (("run", "x.toml", "--jobs", "many"), "--jobs", "ktrial run --help"),
-        (("run", "x.toml", "--perturbations", "0"), "--perturbations", "ktrial run --help"),
-        (("show", "--jsno"), "No such option: --jsno", "ktrial show --help"),
-        (("list", "--sotre", "x"), "No such option: --sotre", "ktrial list --help"),
+        (
+            ("run", "x.toml", "--jobs", "0"),
+            "--jobs: '0' is not a whole number from 1 to 1024.",
+            "ktrial run --help",
+        ),
+        (
+            ("run", "x.toml", "--jobs", "many"),
+            "--jobs: 'many' is not a whole number from 1 to 1024.",
+            "ktrial run --help",
+        ),
+        (
+            ("run", "x.toml", "--perturbations", "0"),
+            "--perturbations: '0' is not a whole number from 1 to 1000.",
+            "ktrial run --help",
+        ),
+        (
+            ("show", "--jsno"),
+            "ktrial show has no option --jsno (did you mean --json?).",
+            "ktrial show --help",
+        ),
+        (
+            ("list", "--sotre", "x"),
+            "ktrial list has no option --sotre (did you mean --store?).",
+            "ktrial list --help",
+        ),
         (
             ("compare", "--kernel", "debian:6.1"),
             "--workload: which workload, or which command?",

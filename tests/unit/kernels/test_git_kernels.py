@@ -55,6 +55,14 @@ def test_a_branch_that_has_moved_is_built_anew(repository: Path, cache: Path) ->
     assert kernel_registry.obtain(name).digest == first.digest
 
 
+def test_without_git_a_branch_stays_and_the_preflight_names_git_with_the_rest(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("ktrial.system_tools.SBIN", ())
+    assert pinned(f"git:{tmp_path}@main") == f"git:{tmp_path}@main"
+
+
 def test_a_branch_is_pinned_to_what_it_is_now(repository: Path) -> None:
     (repository / "kernel/fork.c").write_text("int knife;\n")
     committed(repository, "second")

@@ -57,8 +57,11 @@ def test_missing_qemu_names_the_package(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_a_named_program_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(qemu.VARIABLE, "/no/such/qemu")
-    with pytest.raises(MachineToolMissing, match="/no/such/qemu, which is not a program, though KTRIAL_QEMU"):
+    with pytest.raises(
+        MachineToolMissing, match="KTRIAL_QEMU names /no/such/qemu, which is not a program"
+    ) as caught:
         qemu.find()
+    assert caught.value.advice == "let KTRIAL_QEMU name QEMU, or unset it: the one in PATH is then taken"
 
 
 def test_too_old_a_qemu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

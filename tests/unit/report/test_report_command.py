@@ -56,7 +56,7 @@ def test_csv_is_printed_a_comparison_or_a_sample_a_row(cli: CommandLine, stored:
     [
         (("--csv", "--markdown"), "--markdown and --csv: one report at a time"),
         (("--html", "x.html", "--csv"), "--html and --csv: one report at a time"),
-        (("--samples",), "--samples goes with --csv"),
+        (("--samples",), "--samples: it goes with --csv"),
         (("nothing-of-that-name",), "nothing-of-that-name"),
     ],
 )

@@ -56,6 +56,11 @@ def test_a_place_is_named_as_a_reader_would_write_it(path: KeyPath, key: str) ->
             'there is no workload "hackbnch"; did you mean "hackbench"? There are: fork, hackbench',
         ),
         ("zzz", ("fork", "pipe"), 'there is no workload "zzz". There are: fork, pipe'),
+        (
+            "frok",
+            ("fork", *map(str, range(30))),
+            'there is no workload "frok"; did you mean "fork"? All of them: ktrial workload list',
+        ),
         ("zzz", (), 'there is no workload "zzz". There are none'),
     ],
 )
@@ -143,7 +148,7 @@ def test_a_mistake_is_told_with_the_file_the_line_and_the_key() -> None:
 def test_on_a_command_line_options_stand_for_keys() -> None:
     source = StudySource("ktrial compare", options={"workloads": "--workload", "margin": "--margin"})
     data: dict[str, object] = {"workloads": ["x"], "margin": 7, "seed": 1}
-    assert told(source, data, (("workloads", 0), "wrong")) == "ktrial compare: --workload: wrong"
+    assert told(source, data, (("workloads", 0), "wrong")) == "--workload: wrong"
     assert told(source, data, (("seed",), "wrong")) == "ktrial compare: seed: wrong"
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.command_line import KNOWN
+from tests.support.kernel_images import bzimage
 from tests.support.places import DATA
 from tests.support.program_texts import KERNELS, load_text
 
@@ -147,10 +148,11 @@ def test_an_empty_level_leaves_a_boot_parameter_out(tmp_path: Path) -> None:
 
 def test_relative_paths_are_looked_for_beside_the_file(tmp_path: Path) -> None:
     (tmp_path / "old").mkdir()
-    (tmp_path / "old/vmlinuz").touch()
-    levels = 'levels = ["path:old/vmlinuz", "path:/bin/true"]'
+    for name in ("old/vmlinuz", "new"):
+        (tmp_path / name).write_bytes(bzimage(b"kernel"))
+    levels = f'levels = ["path:old/vmlinuz", "path:{tmp_path}/new"]'
     study = load_text(tmp_path, f'workloads = ["fork"]\n[factors.kernel]\n{levels}\n')
-    assert study.factors[0].levels == (f"path:{tmp_path}/old/vmlinuz", "path:/bin/true")
+    assert study.factors[0].levels == (f"path:{tmp_path}/old/vmlinuz", f"path:{tmp_path}/new")
     assert study.factors[0].baseline == f"path:{tmp_path}/old/vmlinuz"
 
 

@@ -97,7 +97,7 @@ def pages() -> dict[str, Page]:
     if not files:
         raise KtrialError(
             f"The documentation is not in {directory}: this installation is incomplete.",
-            hint="install ktrial again: pip install --force-reinstall ktrial",
+            hint="install ktrial again, from its checkout or its wheel",
         )
     return {topic: Page(topic, file) for file in files for topic in (_topic_of(file),)}
 

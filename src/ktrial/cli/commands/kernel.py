@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ktrial.cli.command_line import Argument, Option, command_group, examples
+from ktrial.cli.command_line import Argument, BadOption, Option, command_group, examples
 from ktrial.cli.console import messages, output, print_json, say, write_page
 from ktrial.cli.error_handling import tell_warnings
 from ktrial.cli.options.common import Json
@@ -223,7 +223,7 @@ def diff(
     from ktrial.report import kernel_difference_html
 
     if source and len(source) > 2:
-        raise typer.BadParameter("one source for both kernels, or one for each", param_hint="--source")
+        raise BadOption("--source", "one source for both kernels, or one for each")
     with step_display() as progress:
         difference = difference_between(before, after, sources=source or (), progress=progress)
     if html:

@@ -15,6 +15,7 @@ from ktrial.cli.options.common import Json, Signers, StoreOption, StudyOrBundle,
 from ktrial.cli.studies import DAMAGED, is_bundle, open_existing, open_named, open_store, tell_left_out
 from ktrial.format import number_format
 from ktrial.format.sanitize import one_line, printable
+from ktrial.installation import how_to_add
 from ktrial.serve.errors import ServeError
 from ktrial.store.errors import StoreForbidden
 from ktrial.store.location import default_location
@@ -93,17 +94,17 @@ def report(
 
 
 def _check_options(forms: dict[str, bool], rows: dict[str, bool], *, printable: bool) -> None:
-    """Raise typer.BadParameter where the options contradict each other."""
+    """Raise BadOption where the options contradict each other."""
     form = [option for option, is_set in forms.items() if is_set]
     if len(form) > 1:
-        raise typer.BadParameter(f"{' and '.join(form)}: one report at a time")
+        raise BadOption(" and ".join(form), "one report at a time")
     if printable and form not in ([], ["--html"]):
-        raise typer.BadParameter("--whole goes with the page")
+        raise BadOption("--whole", "it goes with the page")
     table = [option for option, is_set in rows.items() if is_set]
     if len(table) > 1:
-        raise typer.BadParameter(f"{' and '.join(table)}: one table at a time")
+        raise BadOption(" and ".join(table), "one table at a time")
     if table and form != ["--csv"]:
-        raise typer.BadParameter(f"{table[0]} goes with --csv")
+        raise BadOption(table[0], "it goes with --csv")
 
 
 @examples("ktrial show", "ktrial show quick --json", "ktrial show quick.zip")
@@ -344,7 +345,7 @@ def _serving(
         except ImportError as error:
             raise ServeError(
                 f"ktrial serve needs {package}, which is not installed.",
-                hint="install what belongs to it: pip install 'ktrial[serve]'",
+                hint=f"install what belongs to it: {how_to_add('serve')}",
             ) from error
     from ktrial.serve.content import Content
     from ktrial.serve.live import Live

@@ -8,7 +8,7 @@ from pathlib import Path
 from ktrial.kernels.build.builds import build, cached
 from ktrial.kernels.build.recipes import PREFIX as BUILD_PREFIX
 from ktrial.kernels.build.requests import requested, tools_of
-from ktrial.kernels.build.sources import GIT_PREFIX, described, git, git_parts
+from ktrial.kernels.build.sources import GIT, GIT_PREFIX, described, git, git_parts
 from ktrial.kernels.errors import BUBBLEWRAP, BadKernelName, KernelError, SourceUnusable
 from ktrial.kernels.kernel_cache import parts_of
 from ktrial.kernels.kernel_registry import record
@@ -51,9 +51,10 @@ def pinned(name: str) -> str:
     """The kernel's name with what its revision is now, as git describes it.
 
     `git:linux@main` becomes `git:linux@v6.1-14-g0123456789ab`: what is stored under it stays true when the
-    branch moves on. Other names stay. Raises SourceUnusable.
+    branch moves on. Other names stay, and all where git is not installed: the preflight names it beside
+    what else is missing. Raises SourceUnusable.
     """
-    if not name.startswith(GIT_PREFIX):
+    if not name.startswith(GIT_PREFIX) or GIT.path() is None:
         return name
     directory, revision = git_parts(name)
     return f"{GIT_PREFIX}{directory}@{described(directory.expanduser(), revision)}"

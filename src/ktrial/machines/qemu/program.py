@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from ktrial.file_digests import digest_of_bytes, digest_of_file
-from ktrial.machines.errors import HostProblem, MachineToolMissing, QemuUnusable
+from ktrial.machines.errors import HostProblem, MachineToolMissing, QemuUnusable, VariableNamesNoProgram
 from ktrial.system_tools import Tool, missing_of, packages_of
 
 PROGRAM = "qemu-system-x86_64"
@@ -79,8 +79,9 @@ def _program(machine: str) -> Path:
     path = shutil.which(named or PROGRAM)
     if path:
         return Path(path)
-    where = f"a program, though {VARIABLE} says so" if named else "in PATH"
-    raise MachineToolMissing(machine=machine, program=named or PROGRAM, where=where, package=PACKAGE)
+    if named:
+        raise VariableNamesNoProgram(variable=VARIABLE, program=named)
+    raise MachineToolMissing(machine=machine, program=PROGRAM, where="in PATH", package=PACKAGE)
 
 
 @lru_cache
@@ -88,7 +89,7 @@ def _probe(program: Path, machine: str) -> Qemu:
     first = _output(program, machine, "--version").partition("\n")[0]
     version = version_in(first)
     if version is None:
-        raise QemuUnusable(machine=machine, program=program, problem=f"is not QEMU: it says {first!r}")
+        raise _unusable(machine, program, f"is not QEMU: it says {first!r}")
     if version < OLDEST:
         needed = ".".join(str(part) for part in OLDEST)
         raise HostProblem(
@@ -123,7 +124,12 @@ def _output(program: Path, machine: str, *arguments: str) -> str:
         problem = f"cannot be run: {error.strerror}"
     else:
         return finished.stdout
-    raise QemuUnusable(machine=machine, program=program, problem=problem)
+    raise _unusable(machine, program, problem)
+
+
+def _unusable(machine: str, program: Path, problem: str) -> QemuUnusable:
+    hint = VariableNamesNoProgram.hint.format(variable=VARIABLE) if os.environ.get(VARIABLE) else ""
+    return QemuUnusable(machine=machine, program=program, problem=problem, hint=hint)
 
 
 # The programs that every machine of QEMU's runs here, QEMU itself among them.
@@ -136,7 +142,8 @@ TASKSET = Tool("taskset", "util-linux", "keeps QEMU on the CPUs that the study n
 def qemu_tools(*more: Tool) -> tuple[Tool, ...]:
     """What a machine needs that boots guests; `more`: what this one needs beside."""
     named = os.environ.get(VARIABLE, "")
-    return (Tool(named or PROGRAM, PACKAGE, "boots the kernels"), CPIO, SETPRIV, *more)
+    qemu = Tool(named or PROGRAM, PACKAGE, "boots the kernels", variable=VARIABLE if named else "")
+    return (qemu, CPIO, SETPRIV, *more)
 
 
 def check(machine: str, *more: Tool) -> Qemu:

@@ -22,6 +22,7 @@ from typing import Any
 
 import platformdirs
 
+from ktrial.installation import how_to_add
 from ktrial.machines.errors import BadOwnCommand
 from ktrial.machines.ssh.boot_ways import KEXEC, WAYS
 
@@ -178,6 +179,6 @@ def _by_labgrid(table: dict[str, Any], where: str, file: Path) -> dict[str, tupl
     if not isinstance(target, str) or not target:
         raise BadOwnCommand(file=str(file), problem=f"{where} target is no name of a target in {place}")
     if importlib.util.find_spec("labgrid") is None:
-        missing = "wants labgrid, which is not installed: pip install 'ktrial[labgrid]'"
+        missing = f"wants labgrid, which is not installed: {how_to_add('labgrid')}"
         raise BadOwnCommand(file=str(file), problem=f"{where} {missing}")
     return {key: (*_LABGRID, str(place), target, key) for key in _COMMANDS}
