@@ -138,10 +138,10 @@ def _too_many(path: str, context: Any, words: str) -> str:
 def _bad_value(error: Any) -> str:
     """`--jobs: 'many' is not a whole number from 1 to 1024.`; of other types Typer's own words."""
     option = error.param.opts[0] if error.param.param_type_name == "option" else _name(error.param)
-    found = getattr(error.__cause__, "errors", list)()
+    refused: list[Any] = getattr(error.__cause__, "errors", list)()
     allowed = _allowed(error.param.type_descriptor)
-    if found and allowed:
-        return f"{option}: {found[0]['input']!r} is not {allowed}."
+    if refused and allowed:
+        return f"{option}: {refused[0]['input']!r} is not {allowed}."
     return f"{option}: {error.message}"
 
 
