@@ -38,7 +38,14 @@ from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.study import StudyRecord
 from ktrial.model.workload import Mode
 from ktrial.report import study_summary as summary
-from ktrial.report.call_tree import CallTree, NetPart, laid_stacks, net_parts, tree_of_stacks
+from ktrial.report.call_tree import (
+    CallTree,
+    NetPart,
+    cancel_almost,
+    laid_stacks,
+    net_parts,
+    tree_of_stacks,
+)
 from ktrial.report.flame_graph import Frames, flame_frames
 from ktrial.report.kernel_diff import followers_of, option_change
 from ktrial.store.store import Store
@@ -203,12 +210,31 @@ def explained(
 
 
 def net_sentence(why: Why) -> str:
-    """`fork +14,103: copy_page_range +6,200, exit_mmap +4,100, the rest +3,803`: no parts that cancel.
+    """`+14,103: copy_page_range +6,200, exit_mmap +4,100, the rest +3,803`: no parts that cancel.
 
     Where calls were not followed, by subsystem.
     """
-    total = why.total.difference
-    parts = net_parts(why.tree, _MOST_NAMED) if why.tree else _net_subsystems(why.subsystems, total)
+    subsystems = [NetPart(part.name, part.difference) for part in why.subsystems]
+    functions = [NetPart(part.name, part.difference) for part in why.parts[:_MOST_NAMED]]
+    return _net_words(why.tree, subsystems, functions, why.total.difference)
+
+
+def net_sentence_of(explanation: Explanation, tree: CallTree | None) -> str:
+    """The same of an explanation, with its net differences along the tree of calls."""
+    subsystems = [NetPart(name, float(part)) for name, part in explanation.subsystems.items()]
+    functions = [
+        NetPart(row.name, float(explanation.difference(row))) for row in explanation.rows[:_MOST_NAMED]
+    ]
+    return _net_words(tree, subsystems, functions, float(explanation.total))
+
+
+def _net_words(
+    tree: CallTree | None, subsystems: Sequence[NetPart], functions: Sequence[NetPart], total: float
+) -> str:
+    if tree:
+        parts = net_parts(tree, _MOST_NAMED)
+    else:
+        parts = _net_subsystems(subsystems, total) or (() if cancel_almost(functions) else tuple(functions))
     shown = [f"{part.name} {number_format.rounded(part.difference)}" for part in parts]
     rest = total - sum(part.difference for part in parts)
     if shown and abs(rest) >= _SMALLEST:
@@ -217,15 +243,15 @@ def net_sentence(why: Why) -> str:
     return f"{number_format.rounded(total)}: {named}"
 
 
-def _net_subsystems(subsystems: Sequence[DifferencePart], total: float) -> tuple[NetPart, ...]:
-    """The largest that have the total's sign and are not more than it together."""
+def _net_subsystems(subsystems: Sequence[NetPart], total: float) -> tuple[NetPart, ...]:
+    """The largest that have the total's sign and are most of it; none where they are not."""
     parts: list[NetPart] = []
     room = abs(total)
     for part in subsystems:
         if part.difference * total > 0 and abs(part.difference) <= room and len(parts) < _MOST_NAMED:
-            parts.append(NetPart(part.name, part.difference))
+            parts.append(part)
             room -= abs(part.difference)
-    return tuple(parts)
+    return tuple(parts) if room <= abs(total) / 2 else ()
 
 
 def _changed_workloads(record: StudyRecord, profiled: Container[str]) -> Iterator[tuple[Comparison, ...]]:

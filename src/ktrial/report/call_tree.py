@@ -473,11 +473,16 @@ def _opposing(rows: Sequence[NetRow], above: int, most: int) -> list[int]:
     """The largest places just below, with either sign; none where two of them almost cancel."""
     below = [place for place in _range_below(rows, above) if rows[place].depth == rows[above].depth + 1]
     ranked = sorted(below, key=lambda place: -abs(rows[place].difference))[:most]
+    return [] if cancel_almost([rows[place] for place in ranked]) else ranked
+
+
+def cancel_almost(parts: Sequence[NetRow | NetPart]) -> bool:
+    """Whether those that grew and those that shrank are nearly as large: they may be one that moved."""
     more, less = (
-        sum(abs(rows[place].difference) for place in ranked if (rows[place].difference > 0) is positive)
+        sum(abs(part.difference) for part in parts if (part.difference > 0) is positive)
         for positive in (True, False)
     )
-    return [] if min(more, less) > _CANCELS_ALMOST * max(more, less) else ranked
+    return min(more, less) > _CANCELS_ALMOST * max(more, less)
 
 
 def _place_name(row: NetRow) -> str:

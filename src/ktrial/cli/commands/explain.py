@@ -9,7 +9,7 @@ import typer
 from ktrial.cli.command_line import BadOption, Option, examples, users_command
 from ktrial.cli.console import breakable, check_writable, output, print_json, write_text
 from ktrial.cli.options import kernel_measurement
-from ktrial.cli.options.common import Jobs, Json, StoredStudyName, StoreOption, on_fleet
+from ktrial.cli.options.common import Jobs, Json, StoredStudyName, StoreOption, Verbose, on_fleet
 from ktrial.cli.options.completion import (
     kernel_names,
     treatment_names,
@@ -99,8 +99,9 @@ def explain(
     options: ExplainOptions,
     proving: ProveOptions,
     files: DifferenceFiles,
-    top: int = Option(20, min=1, metavar="N", help="How many functions to show."),
-    all_: bool = Option(False, "--all", help="Show all functions, and all that differs."),
+    top: int = Option(20, min=1, metavar="N", help="Of -v: how many functions to show."),
+    verbose: Verbose = False,
+    all_: bool = Option(False, "--all", help="The same with all functions, and all that differs."),
     json: Json = False,
 ) -> None:
     """Say which functions make a difference, and why they may.
@@ -109,7 +110,12 @@ def explain(
     is suspected; with --prove it is taken back and measured. A command of your own stands at the end:
     -- COMMAND.
     """
-    from ktrial.cli.render.explanation import check_modelled, explained_as_json, print_explained
+    from ktrial.cli.render.explanation import (
+        check_modelled,
+        explained_as_json,
+        print_answer,
+        print_explained,
+    )
     from ktrial.cli.running import explanation
     from ktrial.cli.running.explanation import citations_of, proven, refuse_of_proofs
 
@@ -126,6 +132,9 @@ def explain(
     citations = citations_of(attribution, options.store)
     if json:
         print_json(explained_as_json(attribution, citations, proof))
+        return
+    if not (verbose or all_):
+        print_answer(attribution, citations, proof, output(), by=options.by)
         return
     print_explained(
         attribution, citations, proof, output(), by=options.by, top=None if all_ else top, everything=all_

@@ -12,6 +12,7 @@ from ktrial.analysis.attribution.costs import CostKind, cost_rows
 from ktrial.analysis.fidelity_citation import cite
 from ktrial.cli.command_line import BadOption
 from ktrial.cli.console import breakable
+from ktrial.cli.render.next_step import same_command
 from ktrial.cli.render.profile import (
     MODELLED_NOT_TIME,
     UNIT_AS_JSON,
@@ -19,10 +20,11 @@ from ktrial.cli.render.profile import (
     print_guest_time_difference,
     words_of,
 )
+from ktrial.cli.render.screen import Screen
 from ktrial.cli.render.table import rendered
 from ktrial.format import number_format
 from ktrial.format.sanitize import one_line, shortened
-from ktrial.format.table import Column, Row, Table, facts, of_texts, own
+from ktrial.format.table import Column, Output, Row, Table, facts, of_texts, own
 from ktrial.model.attribution import (
     Attribution,
     Candidate,
@@ -35,6 +37,8 @@ from ktrial.model.attribution import (
     OptionDifference,
     ProfileSide,
     Proof,
+    Status,
+    Tried,
     ValueDifference,
 )
 from ktrial.model.fidelity import NO_FIDELITY, FidelityCitation, FidelityTable
@@ -57,6 +61,96 @@ _SMALLEST = 0.5
 """A difference that is shown as 0 by the table of subsystems is left out of it."""
 
 
+def print_answer(
+    attribution: Attribution,
+    citations: Mapping[str, FidelityCitation | None],
+    proof: Proof | None,
+    console: Console,
+    *,
+    by: str | None,
+) -> None:
+    """What `explain` prints in 25 lines: what was proven, where the difference is, and the answer last."""
+    explanation = attribution.explanation
+    tree = call_tree(attribution.before, attribution.after, explanation)
+    screen = Screen(console, more=same_command("-v"))
+    screen.title(breakable(_headline(explanation)), _UNIT)
+    screen.gap()
+    if attribution.counted_anew:
+        screen.lines([_COUNTED_ANEW.format(" and ".join(attribution.counted_anew))], "", least=1)
+    if proof:
+        causes_measured = causes_table(proof)
+        by_part = sorted(
+            range(len(causes_measured.rows)),
+            key=lambda place: -abs(_measured_causes(proof)[place].effect),
+        )
+        screen.rows(causes_measured, by_part, "cause")
+    if tree:
+        table = call_tree_table(tree, side_headings(explanation))
+        for column in ("share", "own"):  # of parts that cancel they say little
+            table = table.adapted(column, outputs=Output.DOCUMENT)
+        screen.rows(table, noun="call")
+        screen.leave_out(len(explanation.rows), "function")
+    else:
+        shown = [row for row in explanation.rows if explanation.weight(row)][:_FUNCTIONS]
+        table = tables.functions_table(explanation, shown, side_headings(explanation))
+        screen.rows(table, noun="function")
+    if modelled := cost_rows(explanation, CostKind(by or CostKind.CYCLES)):
+        screen.leave_out(len(modelled), "modelled cost")
+    for count, citation in citations.items():
+        if sentence := cited(citation, UNITS[count]):
+            screen.lines([f"{count}: {sentence}"], "note on time", least=1)
+    differences = attribution.differences
+    suspected = [f"suspected, not measured: {breakable(cause)}" for cause in causes(differences)]
+    screen.lines(suspected, "suspected setting", least=0 if proof else 1)
+    unknown = [f"not compared: {text}" for text in differences.unknown]
+    screen.lines(unknown, "missing comparison", least=1)
+    screen.leave_out(len(differences.options), "differing option")
+    screen.leave_out(len(differences.values), "differing setting")
+    can_be_proven = explanation.total and any((differences.values, differences.options, differences.levels))
+    next_step = same_command("--prove") if can_be_proven and not proof else ""
+    screen.print(_answer(explanation, tree, proof), next_step=next_step)
+
+
+_FUNCTIONS = 12
+
+
+def _measured_causes(proof: Proof) -> Sequence[Tried]:
+    return [cause for cause in proof.tested if cause.status is Status.MEASURED]
+
+
+def _answer(explanation: Explanation, tree: CallTree | None, proof: Proof | None) -> str:
+    """`mmap runs 10.6 % more instructions on debian:6.12 than on debian:6.1, net +7,977: lru_add +5,617`;
+    of a proof what was measured to have a part, the largest first, and what remains.
+    """
+    before, after = explanation.before, explanation.after
+    if not explanation.total:
+        return f"{explanation.workload} runs as many instructions on {after.label} as on {before.label}."
+    change = number_format.short_change(after.mean / before.mean).lstrip(f"+{number_format.MINUS}")
+    word = "more" if explanation.total > 0 else "fewer"
+    start = (
+        f"{explanation.workload} runs {change} {word} instructions on {after.label} than on {before.label}"
+    )
+    if proof is None:
+        return f"{start}, net {breakable(tables.net_sentence_of(explanation, tree))}."
+    parts = [
+        f"{cause.candidate.name} {_part_of(proof, cause.effect)}"
+        for cause in sorted(_measured_causes(proof), key=lambda cause: -abs(cause.effect))[:_MOST_NAMED]
+    ]
+    count = len(_measured_causes(proof))
+    parts += [f"{count - _MOST_NAMED} more"] if count > _MOST_NAMED else []
+    parts = parts or ["nothing that was taken back has a part"]
+    left = f"not explained {_part_of(proof, proof.unexplained)}"
+    return f"{start}. Measured by taking it back: {', '.join(parts)}; {left}."
+
+
+_MOST_NAMED = 3
+
+
+def _part_of(proof: Proof, effect: float) -> str:
+    share = number_format.share_of(proof.share(effect)).replace(number_format.SPACE, " ")
+    return f"{number_format.rounded(effect)} ({share})"
+
+
 def print_explained(
     attribution: Attribution,
     citations: Mapping[str, FidelityCitation | None],
@@ -67,7 +161,7 @@ def print_explained(
     top: int | None,
     everything: bool,
 ) -> None:
-    """What `explain` prints: functions, modelled costs, what they are in time, what differs, the proof."""
+    """All of it: functions, modelled costs, what they are in time, what differs, the proof, the answer."""
     explanation = attribution.explanation
     print_explanation(
         explanation,
@@ -84,6 +178,9 @@ def print_explained(
     print_differences(attribution, console, everything=everything)
     if proof:
         print_proof(proof, console)
+    tree = call_tree(attribution.before, attribution.after, explanation)
+    console.print()
+    console.print(Text(one_line(_answer(explanation, tree, proof)), style="bold"))
 
 
 def print_explanation(

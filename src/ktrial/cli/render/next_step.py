@@ -2,7 +2,9 @@
 
 import math
 import shlex
+import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from ktrial.model.design import FactorKind
 from ktrial.model.study import StudyRecord, treatments
@@ -32,6 +34,15 @@ def prove_command(record: StudyRecord, whys: Sequence[Why], store: str | None) -
     to = ["--to", why.treatment] if len(treatments(record.study)) > 2 else []
     explain = ["ktrial", "explain", record.study.name, "--workload", why.workload, *to, "--prove"]
     return shlex.join([*explain, *store_option(store)])
+
+
+def same_command(*options: str) -> str:
+    """The command that runs, with these options too, before a command of the user's own."""
+    program, *words = sys.argv
+    if Path(program).name != "ktrial":
+        return f"the same command with {' '.join(options)}"
+    place = words.index("--") if "--" in words else len(words)
+    return shlex.join(["ktrial", *map(masked, words[:place]), *options, *words[place:]])
 
 
 def first_step(record: StudyRecord, _: Sequence[Why], store: str | None) -> str:
