@@ -338,7 +338,7 @@ impl Engine {
         let Some(lines) = self.lines.as_mut().filter(|_| self.ran) else {
             return;
         };
-        let time = lines.access(self.index, address, START.load(Relaxed));
+        let time = lines.access(self.index, address, own());
         LEFT.store(LEFT.load(Relaxed) - time, Relaxed);
         if let Some(counting) = &mut self.counting {
             counting.tally.line(self.index, time as u64);
