@@ -121,7 +121,7 @@ def _speed_ups(numbers: StudyNumbers) -> tuple[dict[str, list[float]], dict[str,
     one_cpu = {}
     for curve in curves(numbers.record):
         speed_ups.setdefault(curve.treatment, []).append(curve.points[-1].speed_up)
-        one_cpu[curve.treatment] = curve.points[0].throughput
+        one_cpu[curve.treatment] = curve.points[0].value
     return speed_ups, one_cpu
 
 

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from ktrial.analysis.comparability import failures, kernel_difference, machine_difference, warn
 from ktrial.format.labels import metric_name
-from ktrial.format.number_format import tenths
+from ktrial.format.number_format import is_time, quantity, tenths
 from ktrial.knobs import catalogue
 from ktrial.knobs.catalogue import lenient_reference
 from ktrial.model.comparison import Comparison
@@ -26,6 +26,8 @@ from ktrial.monitors.environment import changes, concerns, confounds
 
 _Trials = Mapping[str, Sequence[Trial]]
 """A treatment's label → its trials; the baseline comes first."""
+_SAME_TIME = 1.01
+"""The longest time by the shortest, of those that are the same."""
 _APART = "of each pair one had it and one had not: the study's numbers are without it, its counts with it"
 
 
@@ -37,6 +39,8 @@ def warnings_of(study: Study, trials: _Trials, comparisons: Sequence[Comparison]
         *_missing_workloads(study, trials),
         *_spread(study, comparisons),
         *out_of_reach(study),
+        *_several_cpus(study),
+        *_same_time(study, trials),
         *environment_warnings(study, trials),
         *monitor_costs(trial for of_treatment in trials.values() for trial in of_treatment),
         *(
@@ -341,6 +345,45 @@ def out_of_reach(study: Study) -> Iterator[DataWarning]:
             yield DataWarning(kind=WarningKind.OUT_OF_REACH, text=text, advice=advice)
         elif problem := _of_disk(study, factor):
             yield DataWarning(kind=WarningKind.OUT_OF_REACH, text=problem[0], advice=problem[1])
+
+
+def _several_cpus(study: Study) -> Iterator[DataWarning]:
+    """What nobody sees on CPUs of the machine exact-parallel, whatever the seed (docs/parallel.md)."""
+    if study.machine.kind == "exact-parallel" and max(_numbers_of_cpus(study)) > 1:
+        yield DataWarning(
+            kind=WarningKind.SEVERAL_CPUS,
+            text="simulated CPUs do not show every race: a block of instructions is atomic, memory is "
+            "sequentially consistent, and plain loads and stores share cache lines for free, under any seed",
+            advice="an unlocked increment never loses an update here; KCSAN and real CPUs (machine kvm or "
+            "host) show such races",
+        )
+
+
+def _same_time(study: Study, trials: _Trials) -> Iterator[DataWarning]:
+    """A warning for each command without a metric of its own that takes as long on any number of CPUs."""
+    if len(set(_numbers_of_cpus(study))) < 2:
+        return
+    samples = [
+        sample for of_treatment in trials.values() for trial in of_treatment for sample in trial.samples
+    ]
+    for use in study.workloads:
+        if use.command is None or use.command.metrics:
+            continue
+        own = (sample for sample in samples if sample.workload == use.label and is_time(sample.unit))
+        times = [sample.value for sample in own]
+        if times and min(times) > 0 and max(times) / min(times) < _SAME_TIME:
+            yield DataWarning(
+                kind=WarningKind.SAME_TIME,
+                text=f"{use.label} takes {quantity(times[0], 'ns')} on any number of CPUs: it runs for a "
+                "fixed time, or in one task",
+                advice="where its time is fixed, its result is what it prints: --metrics FORMAT (ktrial "
+                "workload formats), or metrics in a study file",
+            )
+
+
+def _numbers_of_cpus(study: Study) -> list[int]:
+    levels = [level for factor in study.factors if factor.kind is FactorKind.CPUS for level in factor.levels]
+    return [int(level) for level in levels if isinstance(level, int)] or [study.machine.cpus]
 
 
 def lacking(machine: MachineSettings, knob: Knob | None) -> Equipment | None:

@@ -16,6 +16,7 @@ from ktrial.analysis.comparability import (
 )
 from ktrial.analysis.data_quality import warnings_of
 from ktrial.analysis.kernel_confounds import with_kernels
+from ktrial.analysis.scaling import scaling_answer
 from ktrial.format.number_format import number, percentage
 from ktrial.model.comparison import Comparison, Interaction, Result, Variability, Verdict
 from ktrial.model.design import Design, Factor, FactorKind, LevelValue, Perturbation, Treatment
@@ -131,7 +132,11 @@ def result(study: Study, trials: Iterable[Trial], described: Described = metrics
         comparisons, warnings = _at_last_look(study, in_order, sides, comparisons, incomparable)
     interacting = interactions(study, sides, metrics, incomparable)
     unsteady = _variability(study, sides, comparisons)
-    sentences = (answer(comparisons, study.margin, interacting), variability_answer(unsteady))
+    scaling = scaling_answer(study, in_order)
+    sentences = (
+        scaling or answer(comparisons, study.margin, interacting),
+        "" if scaling else variability_answer(unsteady),
+    )
     return Result(
         study=study.name,
         question=study.question,

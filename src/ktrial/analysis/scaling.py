@@ -1,42 +1,153 @@
-"""Throughput over CPUs, of studies in which their number is a factor."""
+"""What each metric is over CPUs, of studies in which their number is a factor: how much more gets done, and
+how latencies change.
+"""
 
 import math
+import re
+import statistics
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from ktrial.format.number_format import is_time, short_change
 from ktrial.model.design import FactorKind, Treatment, label
-from ktrial.model.parallel import WAITS, CoefficientEstimate, ScalingCurve, ScalingPoint, Waits, waits_counter
+from ktrial.model.parallel import (
+    WAITS,
+    CoefficientEstimate,
+    MetricOverCpus,
+    PointOverCpus,
+    ScalingCurve,
+    ScalingPoint,
+    Waits,
+    waits_counter,
+)
 from ktrial.model.study import Study, StudyRecord, treatments
 from ktrial.model.trial import Outcome, Trial
-from ktrial.model.workload import Direction, Sample
+from ktrial.model.workload import Direction, Sample, short_labels
 
-THROUGHPUT = "throughput"
-"""The metric of workloads that tell it themselves: operations a second of all tasks."""
+THROUGHPUT = ("throughput", "ops/s")
+"""Metric and unit of workloads that tell it themselves: operations a second of all tasks."""
+_LATENCY = re.compile(r"latency|delay|jitter|late\b|wake-?up|worst|\bmax\b|percentile|\bp\d", re.IGNORECASE)
+"""In the name of a metric: a time that somebody waits, of which nothing follows on how much gets done."""
+_MOST_NAMED = 3
+"""Workloads in a sentence."""
 _Seeds = Mapping[int, float]
-"""Perturbation → operations a second."""
+"""Perturbation → the metric."""
+
+
+class Scale(NamedTuple):
+    """Which metric of which workload a curve is of."""
+
+    workload: str
+    metric: str
+    unit: str
+    direction: Direction
+
+    @property
+    def is_latency(self) -> bool:
+        """Whether it is a time that somebody waits."""
+        return self.direction is Direction.LOWER and is_time(self.unit) and bool(_LATENCY.search(self.metric))
+
+    @property
+    def has_speed_up(self) -> bool:
+        """Whether it says how much gets done: a rate or a score, or the time that a piece of work takes."""
+        return self.direction is Direction.HIGHER or (is_time(self.unit) and not self.is_latency)
 
 
 def curves(record: StudyRecord) -> tuple[ScalingCurve, ...]:
-    """One for each workload and treatment, in the study's order; none where CPUs are no factor.
+    """How much gets done: one for each workload and treatment, in the study's order; none where CPUs are no
+    factor.
 
-    A workload that has no metric `throughput` is one whose first metric is a time of an operation: its
-    throughput is the reciprocal. Seeds count that have a number at each number of CPUs.
+    Of each workload its throughput, where it tells one, else its first metric. Seeds count that have a number
+    at each number of CPUs.
     """
-    name = cpus_factor(record.study)
+    measured = (over for over in _over_cpus(record.study, record.trials) if over.scale.has_speed_up)
+    return tuple(_fitted(_curve(over), over) for over in measured)
+
+
+def changes(record: StudyRecord) -> tuple[MetricOverCpus, ...]:
+    """What says nothing about how much gets done: latencies, and a first metric that is a count."""
+    return tuple(
+        _change(over) for over in _over_cpus(record.study, record.trials) if not over.scale.has_speed_up
+    )
+
+
+def scaling_answer(study: Study, trials: Sequence[Trial]) -> str:
+    """What the most CPUs do in place of the fewest, the least gain first; empty where CPUs are no factor."""
+    every = list(_over_cpus(study, trials))
+    if not every:
+        return ""
+    names = short_labels(over.scale.workload for over in every)
+    speed_ups: dict[str, list[tuple[float, str]]] = defaultdict(list)
+    others: dict[str, list[str]] = defaultdict(list)
+    with_speed_up = {over.scale.workload for over in every if over.scale.has_speed_up}
+    for over in every:
+        workload = names[over.scale.workload]
+        if over.scale.has_speed_up:
+            speed_ups[over.treatment].append((_curve(over).points[-1].speed_up, workload))
+        elif over.scale.workload not in with_speed_up:
+            first, *_, last = _change(over).points
+            if first.value > 0:
+                change = short_change(last.value / first.value)
+                others[over.treatment].append(f"{over.scale.metric} of {workload} {change}")
+    clauses = []
+    for treatment in dict.fromkeys(over.treatment for over in every):
+        ranked = sorted((round(times, 2), workload) for times, workload in speed_ups[treatment])
+        said = [f"{workload} {times:.2f} times as much" for times, workload in ranked[:1]]
+        said += [f"{workload} {times:.2f} times" for times, workload in ranked[1:_MOST_NAMED]]
+        if len(ranked) > _MOST_NAMED:
+            said.append(f"{len(ranked) - _MOST_NAMED} more up to {ranked[-1][0]:.2f} times")
+        said += others[treatment][:_MOST_NAMED]
+        if said:
+            clauses.append(f"{treatment}: {', '.join(said)}" if treatment else ", ".join(said))
+    fewest, most = min(every[0].by_cpus), max(every[0].by_cpus)
+    cpus = "1 CPU" if fewest == 1 else f"{fewest} CPUs"
+    return f"By simulated time, {most} CPUs against {cpus}: {'; '.join(clauses)}." if clauses else ""
+
+
+class _OverCpus(NamedTuple):
+    scale: Scale
+    treatment: str
+    by_cpus: Mapping[int, _Seeds]
+
+    @property
+    def seeds(self) -> list[int]:
+        """Those that have a number at each number of CPUs; none where there is one number of CPUs only."""
+        every = list(self.by_cpus.values())
+        return sorted(set.intersection(*map(set, every))) if len(every) > 1 else []
+
+    def values(self) -> dict[int, list[float]]:
+        """Number of CPUs, from the smallest → the metric under each of those seeds."""
+        return {
+            cpus: [of_seeds[seed] for seed in self.seeds] for cpus, of_seeds in sorted(self.by_cpus.items())
+        }
+
+
+def _over_cpus(study: Study, trials: Sequence[Trial]) -> Iterator[_OverCpus]:
+    """Those of which there is a number under one seed at several numbers of CPUs, in the study's order."""
+    name = cpus_factor(study)
     if not name:
-        return ()
-    throughputs: dict[tuple[str, str], dict[int, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
-    for trial in record.trials:
+        return
+    values: dict[tuple[Scale, str], dict[int, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
+    for trial in trials:
         if trial.outcome is Outcome.COMPLETED:
             cpus, elsewhere = apart(trial.planned.treatment, name)
-            for workload, throughput in _throughputs(trial):
-                throughputs[workload, elsewhere][cpus][trial.planned.perturbation.number] = throughput
-    uses = {use.label: place for place, use in enumerate(record.study.workloads)}
-    places = {apart(treatment, name)[1]: place for place, treatment in enumerate(treatments(record.study))}
-    keys = sorted(throughputs, key=lambda key: (uses.get(key[0], len(uses)), places.get(key[1], len(places))))
-    fitted_curves = (_curve(*key, throughputs[key]) for key in keys)
-    return tuple(curve for curve in fitted_curves if curve is not None)
+            for scale, value in _scales(trial):
+                values[scale, elsewhere][cpus][trial.planned.perturbation.number] = value
+    uses = {use.label: place for place, use in enumerate(study.workloads)}
+    places = {apart(treatment, name)[1]: place for place, treatment in enumerate(treatments(study))}
+    metrics = {scale: place for place, scale in enumerate(dict.fromkeys(scale for scale, _ in values))}
+    keys = sorted(
+        values,
+        key=lambda key: (
+            uses.get(key[0].workload, len(uses)),
+            metrics[key[0]],
+            places.get(key[1], len(places)),
+        ),
+    )
+    every = (_OverCpus(scale, treatment, values[scale, treatment]) for scale, treatment in keys)
+    yield from (over for over in every if over.seeds)
 
 
 def cpus_factor(study: Study) -> str:
@@ -50,63 +161,76 @@ def apart(treatment: Treatment, name: str) -> tuple[int, str]:
     return int(treatment.levels[name]), label(levels) if levels else ""
 
 
-def _throughputs(trial: Trial) -> Iterator[tuple[str, float]]:
-    first: dict[str, Sample] = {}
-    reported: dict[str, Sample] = {}
+def _scales(trial: Trial) -> Iterator[tuple[Scale, float]]:
+    """What a trial says of each workload: the metric that ranks it first, then its latencies."""
+    by_workload: dict[str, list[Sample]] = {}
     for sample in trial.samples:
-        first.setdefault(sample.workload, sample)
-        if sample.metric == THROUGHPUT:
-            reported[sample.workload] = sample
-    for workload, sample in first.items():
-        value = reported.get(workload, sample).value
-        if not 0 < value < math.inf:
-            continue
-        is_rate = workload in reported or sample.direction is Direction.HIGHER
-        yield workload, value if is_rate else 1e9 / value
+        by_workload.setdefault(sample.workload, []).append(sample)
+    for workload, samples in by_workload.items():
+        throughput = (sample for sample in samples if (sample.metric, sample.unit) == THROUGHPUT)
+        main = next(throughput, samples[0])
+        for sample in samples:
+            scale = Scale(workload, sample.metric, sample.unit, sample.direction)
+            usable = 0 < sample.value < math.inf if scale.has_speed_up else math.isfinite(sample.value)
+            if usable and (sample is main or scale.is_latency):
+                yield scale, sample.value
 
 
-def _curve(workload: str, treatment: str, by_cpus: Mapping[int, _Seeds]) -> ScalingCurve | None:
-    seeds = sorted(set.intersection(*(set(values) for values in by_cpus.values())))
-    if not seeds or len(by_cpus) < 2:
-        return None
-    means = {cpus: _mean([values[seed] for seed in seeds]) for cpus, values in sorted(by_cpus.items())}
-    least = min(means)
+def _change(over: _OverCpus) -> MetricOverCpus:
+    points = (
+        PointOverCpus(cpus=cpus, value=statistics.fmean(numbers), lowest=min(numbers), highest=max(numbers))
+        for cpus, numbers in over.values().items()
+    )
+    facts = over.scale._asdict()
+    return MetricOverCpus(**facts, treatment=over.treatment, seeds=len(over.seeds), points=tuple(points))
+
+
+def _curve(over: _OverCpus) -> ScalingCurve:
+    by_cpus = over.values()
+    means = {cpus: statistics.geometric_mean(numbers) for cpus, numbers in by_cpus.items()}
+    least, is_rate = min(means), over.scale.direction is Direction.HIGHER
+    speed_ups = {
+        cpus: mean / means[least] if is_rate else means[least] / mean for cpus, mean in means.items()
+    }
     points = tuple(
         ScalingPoint(
             cpus=cpus,
-            throughput=mean,
-            lowest=min(by_cpus[cpus][seed] for seed in seeds),
-            highest=max(by_cpus[cpus][seed] for seed in seeds),
-            speed_up=mean / means[least],
-            efficiency=mean / means[least] * least / cpus,
+            value=means[cpus],
+            lowest=min(numbers),
+            highest=max(numbers),
+            speed_up=speed_ups[cpus],
+            efficiency=speed_ups[cpus] * least / cpus,
         )
-        for cpus, mean in means.items()
+        for cpus, numbers in by_cpus.items()
     )
-    curve = ScalingCurve(workload=workload, treatment=treatment, seeds=len(seeds), points=points)
-    if len(means) < FEWEST_COUNTS:
+    facts = over.scale._asdict()
+    return ScalingCurve(**facts, treatment=over.treatment, seeds=len(over.seeds), points=points)
+
+
+def _fitted(curve: ScalingCurve, over: _OverCpus) -> ScalingCurve:
+    """With the law that comes nearest, where there are enough numbers of CPUs."""
+    if len(curve.points) < FEWEST_COUNTS:
         return curve
-    return _fitted(curve, [{cpus: by_cpus[cpus][seed] for cpus in means} for seed in seeds])
 
+    def rate(value: float) -> float:
+        return value if curve.direction is Direction.HIGHER else 1 / value
 
-def _fitted(curve: ScalingCurve, of_seeds: list[dict[int, float]]) -> ScalingCurve:
-    fits = [fit(throughput) for throughput in of_seeds]
+    fits = [
+        fit({cpus: rate(of_seeds[seed]) for cpus, of_seeds in over.by_cpus.items()}) for seed in over.seeds
+    ]
     contention, coherence = (
         over_seeds([getattr(fit, name) for fit in fits]) for name in ("contention", "coherence")
     )
-    rate = _mean([fit.rate for fit in fits])
-    peak = Coefficients(rate, contention.value, coherence.value).peak
+    rate_of_one = statistics.geometric_mean([fit.rate for fit in fits])
+    peak = Coefficients(rate_of_one, contention.value, coherence.value).peak
     return curve.model_copy(
         update={
-            "rate": rate,
+            "of_one": rate(rate_of_one),
             "contention": CoefficientEstimate.model_validate(vars(contention)),
             "coherence": CoefficientEstimate.model_validate(vars(coherence)),
             "peak": peak if math.isfinite(peak) else None,
         }
     )
-
-
-def _mean(values: list[float]) -> float:
-    return math.exp(math.fsum(map(math.log, values)) / len(values))
 
 
 # Where the CPUs wait, of studies whose machine has the monitor `waits`.
@@ -178,7 +302,7 @@ def _first(counted: Mapping[str, float], part: str) -> tuple[float, str]:
 #
 #     X(N) = λ·N / (1 + σ·(N - 1) + κ·N·(N - 1))
 #
-# λ is what one CPU does in a second, σ the contention (the share of the work that is done one after
+# λ is what one CPU does in a unit of time, σ the contention (the share of the work that is done one after
 # another; with κ = 0 this is Amdahl's law), κ the coherence (what every pair of CPUs costs). With κ above
 # zero the throughput has a peak at N = sqrt((1 - σ) / κ).
 #
@@ -194,14 +318,14 @@ class Coefficients:
     """One curve."""
 
     rate: float
-    """λ: operations a second of one CPU."""
+    """λ: what one CPU does in a unit of time."""
     contention: float
     """σ, from 0 on."""
     coherence: float
     """κ, from 0 on."""
 
     def throughput(self, cpus: float) -> float:
-        """X(N), operations a second."""
+        """X(N)."""
         loss = self.contention * (cpus - 1) + self.coherence * cpus * (cpus - 1)
         return self.rate * cpus / (1 + loss)
 
@@ -226,7 +350,7 @@ class Estimate:
 
 
 def fit(throughput: Mapping[int, float]) -> Coefficients:
-    """The law that comes nearest to `throughput`: number of CPUs → operations a second, above zero.
+    """The law that comes nearest to `throughput`: number of CPUs → how much they do, above zero.
 
     Raises ValueError where there are fewer than three numbers of CPUs, or a throughput is not above zero.
     """

@@ -5,6 +5,7 @@ from enum import StrEnum
 from pydantic import Field
 
 from ktrial.model.base import MemoryMiB, Model, WholeNumber
+from ktrial.model.workload import Direction
 
 QUANTUM_NS = 100
 """How long a round is, in nanoseconds of guest time, where nothing else is asked for."""
@@ -212,20 +213,40 @@ class CpuCounts(Model):
         return (*self.functions, self.program)
 
 
-# How a workload's throughput grows with the number of CPUs.
+# How a workload's metrics change with the number of CPUs.
 
 
-class ScalingPoint(Model):
+class PointOverCpus(Model):
     """One number of CPUs."""
 
     cpus: int
-    throughput: float
-    """Operations a second of all CPUs together: the geometric mean over the seeds."""
+    value: float
+    """The metric, in its unit: the mean over the seeds, geometric where there is a speed-up."""
     lowest: float
     """Of the seeds."""
     highest: float
+
+
+class MetricOverCpus(Model):
+    """One metric of a workload under one treatment, apart from its number of CPUs."""
+
+    workload: str
+    metric: str
+    unit: str
+    direction: Direction
+    treatment: str
+    """The levels of all other factors; empty where there are none."""
+    seeds: int
+    """Trials at each number of CPUs."""
+    points: tuple[PointOverCpus, ...]
+    """By number of CPUs, from the smallest."""
+
+
+class ScalingPoint(PointOverCpus):
+    """The same, of a metric that says how much gets done."""
+
     speed_up: float
-    """Throughput by that at the smallest number of CPUs, of which one is 1."""
+    """How many times as good as with the smallest number of CPUs, of which one is 1."""
     efficiency: float
     """Speed-up by the CPUs there are for each that there was first: 1 is perfect."""
 
@@ -239,18 +260,13 @@ class CoefficientEstimate(Model):
     high: float | None
 
 
-class ScalingCurve(Model):
-    """One workload under one treatment, apart from its number of CPUs."""
+class ScalingCurve(MetricOverCpus):
+    """A metric that says how much gets done, and the law that comes nearest to it."""
 
-    workload: str
-    treatment: str
-    """The levels of all other factors; empty where there are none."""
-    seeds: int
-    """Trials at each number of CPUs."""
     points: tuple[ScalingPoint, ...]
-    """By number of CPUs, from the smallest."""
-    rate: float | None = None
-    """λ: operations a second of one CPU, by the law; None where there are too few numbers of CPUs."""
+    of_one: float | None = None
+    """The metric on one CPU, by the law (λ, or of a time its reciprocal); None where there are too few
+    numbers of CPUs."""
     contention: CoefficientEstimate | None = None
     """σ: the share that is done one after another."""
     coherence: CoefficientEstimate | None = None

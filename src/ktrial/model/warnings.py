@@ -20,6 +20,10 @@ class WarningKind(StrEnum):
     """The totals hold, but what each function had of them is not known."""
     GUEST_TIME = "guest-time"
     """In exact mode, what a program tells as time: it read the guest's clock, which counts instructions."""
+    SEVERAL_CPUS = "several-cpus"
+    """What several simulated CPUs cannot show: a note."""
+    SAME_TIME = "same-time"
+    """A command takes as long on any number of CPUs: it may run for a fixed time."""
     MARKS = "marks"
     """A program of the user's marks regions and operations, and something else than these stands in them."""
     FILES = "files"
@@ -101,6 +105,7 @@ class WarningKind(StrEnum):
 
 NOTES = frozenset(
     {
+        WarningKind.SEVERAL_CPUS,
         WarningKind.CAPTURED,
         WarningKind.WHOLE_STEP,
         WarningKind.NEW_OPTIONS,

@@ -81,11 +81,11 @@ def samples_csv(record: StudyRecord) -> str:
 
 def scaling_csv(record: StudyRecord) -> str:
     """One row a number of CPUs of each workload and treatment, as RFC 4180 has it."""
-    from ktrial.analysis.scaling import curves
+    from ktrial.analysis.scaling import changes, curves
     from ktrial.report.csv_and_json import csv_text
     from ktrial.report.scaling import scaling_table
 
-    return csv_text(scaling_table(curves(record)))
+    return csv_text(scaling_table((*curves(record), *changes(record))))
 
 
 def series_csv(record: StudyRecord) -> str:

@@ -11,6 +11,7 @@ from ktrial.format.labels import DIRECTIONS, VERDICTS, metric_name
 from ktrial.format.sanitize import one_line, shortened
 from ktrial.model.comparison import Verdict
 from ktrial.model.parallel import ScalingCurve
+from ktrial.model.workload import Direction
 from ktrial.report.study_summary import Level, MetricLevels
 
 if TYPE_CHECKING:
@@ -386,13 +387,12 @@ def _perfect(altair: Any, scales: _Scales, counts: Sequence[int]) -> Any:
 
 def _line(altair: Any, scales: _Scales, curve: ScalingCurve, place: int) -> tuple[Any, ...]:
     colour, dashes, shape = _MARKS[place % len(_MARKS)]
-    unit = curve.points[0].throughput
+    first = curve.points[0].value
     rows = [
         {
             "cpus": point.cpus,
             "speed_up": point.speed_up,
-            "low": point.lowest / unit,
-            "high": point.highest / unit,
+            **_reach(point.lowest / first, point.highest / first, curve.direction),
         }
         for point in curve.points
     ]
@@ -401,6 +401,13 @@ def _line(altair: Any, scales: _Scales, curve: ScalingCurve, place: int) -> tupl
     line = base.mark_line(color=colour, strokeWidth=1.5, strokeDash=dashes).encode(y=scales.y("speed_up"))
     point = base.mark_point(filled=True, size=36, color=colour, shape=shape, opacity=1)
     return reach, line, point.encode(y=scales.y("speed_up"))
+
+
+def _reach(lowest: float, highest: float, direction: Direction) -> dict[str, float]:
+    """Speed-up under the seeds, by the smallest and the largest value: a shorter time is a larger one."""
+    if direction is Direction.LOWER:
+        lowest, highest = 1 / highest, 1 / lowest
+    return {"low": lowest, "high": highest}
 
 
 def _names(altair: Any, scales: _Scales, curves: Sequence[ScalingCurve]) -> Any:

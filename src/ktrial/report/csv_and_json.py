@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ktrial.analysis.scaling import curves, waits
+from ktrial.analysis.scaling import changes, curves, waits
 from ktrial.format.sanitize import one_line
 from ktrial.format.table import Cell, Column, Field, Output, Table, plain, table
 from ktrial.model.study import StudyRecord
@@ -122,6 +122,7 @@ def record_as_json(
         "comparisons": comparison_table.of_all(record).data(),
         "interactions": [item.model_dump(mode="json") for item in record.result.interactions],
         "scaling": [item.model_dump(mode="json") for item in curves(record)],
+        "over_cpus": [item.model_dump(mode="json") for item in changes(record)],
         "waits": [item.model_dump(mode="json") for item in waits(record)],
         "variability": [item.model_dump(mode="json") for item in record.result.variability],
         "builds": provenance.builds_as_json(record),

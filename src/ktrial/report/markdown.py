@@ -4,7 +4,7 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 
-from ktrial.analysis.scaling import curves, waits
+from ktrial.analysis.scaling import changes, curves, waits
 from ktrial.format import labels, number_format
 from ktrial.format.sanitize import one_line, printable
 from ktrial.format.table import Cell, Column, Kind, Output, Table
@@ -77,11 +77,14 @@ def _tables(record: StudyRecord) -> Iterator[str]:
 
 def _scaling(record: StudyRecord) -> Iterator[str]:
     """Throughput over CPUs, where their number is a factor; where they wait, where that was counted."""
-    tables = scaling.scaling_tables(curves(record))
+    tables = scaling.scaling_tables(curves(record), changes(record))
     if tables:
         yield prose(scaling.SCALING_MEANING)
-        yield grid(tables.points)
+        yield grid(tables.points) if tables.points.rows else ""
         yield grid(tables.laws) if tables.laws.rows else ""
+        if tables.changes.rows:
+            yield prose(scaling.CHANGES_MEANING)
+            yield grid(tables.changes)
     if table := scaling.waits_table(waits(record)):
         yield prose(scaling.WAITS_MEANING)
         yield grid(table)

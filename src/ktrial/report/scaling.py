@@ -1,60 +1,95 @@
-"""The table of scaling: throughput over CPUs, of each workload under each treatment."""
+"""Tables over CPUs: how much more gets done with more of them, how latencies change, and where CPUs wait."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from ktrial.format import number_format
 from ktrial.format.table import Cell, Column, Field, Output, Table, name, table
-from ktrial.model.parallel import CoefficientEstimate, ScalingCurve, ScalingPoint, Waits
+from ktrial.model.parallel import (
+    CoefficientEstimate,
+    MetricOverCpus,
+    PointOverCpus,
+    ScalingCurve,
+    ScalingPoint,
+    Waits,
+)
 
 SCALING_MEANING = (
-    "Speed-up is the throughput by that of the fewest CPUs, efficiency what of each added CPU is used. The "
-    "law is Gunther's Universal Scalability Law: contention σ is the share that is done one after another, "
-    "coherence κ what each pair of CPUs costs; in brackets their intervals at 95 % over the seeds. A "
-    "contention above 1 is no share: several CPUs then get less done than one."
+    "Speed-up: how many times as much gets done as with the fewest CPUs; of a time, how many times as fast. "
+    "Efficiency: the share of each added CPU that is used. The law is Gunther's Universal Scalability Law: "
+    "contention σ is the share of the work that is done one after another, coherence κ is what each pair of "
+    "CPUs costs; in brackets stand their intervals at 95 % over the seeds. A contention above 1 is no share: "
+    "several CPUs then get less done than one."
+)
+CHANGES_MEANING = (
+    "A latency or a count does not say how much gets done, so it has no speed-up. Change: against the fewest "
+    "CPUs."
 )
 
 _NOTHING = 1e-7
 """Below it a coefficient is what the fit left of zero."""
 
 
-class ScalingRow(NamedTuple):
-    """One number of CPUs of one curve."""
+class CpusRow(NamedTuple):
+    """One number of CPUs of one metric."""
 
-    curve: ScalingCurve
-    point: ScalingPoint
+    curve: MetricOverCpus
+    point: PointOverCpus
 
 
 class ScalingTables(NamedTuple):
-    """What a report says about scaling."""
+    """What a report says about scaling; each table is empty where there is nothing to say."""
 
     points: Table
+    """Of metrics that say how much gets done."""
     laws: Table
-    """Empty where there are too few numbers of CPUs."""
+    changes: Table
+    """Of latencies and counts."""
 
 
-def scaling_tables(curves: Sequence[ScalingCurve]) -> ScalingTables | None:
+def scaling_tables(curves: Sequence[ScalingCurve], changes: Sequence[MetricOverCpus]) -> ScalingTables | None:
     """None where the number of CPUs is no factor."""
-    return ScalingTables(scaling_table(curves), laws_table(curves)) if curves else None
+    if not curves and not changes:
+        return None
+    laws = table(_LAWS, [curve for curve in curves if curve.contention], "matrix scaling-laws")
+    return ScalingTables(
+        scaling_table(curves), laws, table(_CHANGES, _rows(changes), "matrix scaling-changes")
+    )
 
 
-def scaling_table(curves: Sequence[ScalingCurve]) -> Table:
-    """One row a number of CPUs."""
-    rows = [ScalingRow(curve, point) for curve in curves for point in curve.points]
-    return table(_POINTS, rows, "matrix scaling")
+def scaling_table(metrics: Sequence[MetricOverCpus]) -> Table:
+    """One row a number of CPUs; latencies and counts have no speed-up."""
+    return table(_POINTS, _rows(metrics), "matrix scaling")
 
 
-def laws_table(curves: Sequence[ScalingCurve]) -> Table:
-    """One row a curve: the law that comes nearest to it."""
-    return table(_LAWS, [curve for curve in curves if curve.contention], "matrix scaling-laws")
+def _rows(metrics: Sequence[MetricOverCpus]) -> list[CpusRow]:
+    return [CpusRow(curve, point) for curve in metrics for point in curve.points]
 
 
-def _ratio(value: float) -> Cell:
-    return Cell(value, f"{value:.2f}")
+def _value(value: float | None, unit: str) -> Cell:
+    """Three digits and the unit: `31.0 ms`, `7,750,000 ops/s`; programs get the value as it was measured."""
+    if value is None or number_format.is_time(unit):
+        return Cell(value, number_format.quantity(value, unit))
+    return Cell(value, f"{number_format.number(float(f'{value:.3g}'))}{number_format.SPACE}{unit}".rstrip())
 
 
-def _share(value: float) -> Cell:
-    return Cell(value, f"{value * 100:.1f}")
+def _speed_up(row: CpusRow) -> Cell:
+    point = row.point
+    return Cell(point.speed_up, f"{point.speed_up:.2f}") if isinstance(point, ScalingPoint) else Cell()
+
+
+def _efficiency(row: CpusRow) -> Cell:
+    point = row.point
+    if not isinstance(point, ScalingPoint):
+        return Cell()
+    return Cell(point.efficiency, number_format.share(point.efficiency))
+
+
+def _change(row: CpusRow) -> Cell:
+    """Against the fewest CPUs; nothing where it was zero with them."""
+    first = row.curve.points[0]
+    ratio = row.point.value / first.value if first.value and row.point is not first else None
+    return Cell(ratio, number_format.change(ratio))
 
 
 def _coefficient(estimate: CoefficientEstimate | None) -> Cell:
@@ -91,28 +126,33 @@ def _limit(low: bool, coefficient: str) -> Field[ScalingCurve]:
     return Field(column, cell)
 
 
-_POINTS: tuple[Field[ScalingRow], ...] = (
+_PLACE: tuple[Field[CpusRow], ...] = (
     Field(Column("workload", "workload", wraps=True), lambda row: name(row.curve.workload)),
+    Field(Column("metric", "metric", wraps=True), lambda row: name(row.curve.metric)),
     Field(Column("treatment", "treatment", wraps=True), lambda row: name(row.curve.treatment)),
     Field(Column("cpus", "CPUs", numeric=True), lambda row: Cell(row.point.cpus, str(row.point.cpus))),
-    Field(
-        Column("throughput", "throughput", "ops/s", numeric=True),
-        lambda row: Cell(row.point.throughput, number_format.number(row.point.throughput)),
-    ),
+    Field(Column("value", "value", numeric=True), lambda row: _value(row.point.value, row.curve.unit)),
+    Field(Column("unit", outputs=Output.PROGRAMS), lambda row: Cell(row.curve.unit)),
     Field(Column("lowest", numeric=True, outputs=Output.PROGRAMS), lambda row: Cell(row.point.lowest)),
     Field(Column("highest", numeric=True, outputs=Output.PROGRAMS), lambda row: Cell(row.point.highest)),
-    Field(Column("speed_up", "speed-up", numeric=True), lambda row: _ratio(row.point.speed_up)),
-    Field(Column("efficiency", "efficiency", "%", numeric=True), lambda row: _share(row.point.efficiency)),
     Field(Column("seeds", numeric=True, outputs=Output.PROGRAMS), lambda row: Cell(row.curve.seeds)),
+)
+
+_POINTS: tuple[Field[CpusRow], ...] = (
+    *_PLACE,
+    Field(Column("speed_up", "speed-up", numeric=True), _speed_up),
+    Field(Column("efficiency", "efficiency", "%", numeric=True), _efficiency),
+)
+
+_CHANGES: tuple[Field[CpusRow], ...] = (
+    *_PLACE,
+    Field(Column("change", "change", numeric=True), _change),
 )
 
 _LAWS: tuple[Field[ScalingCurve], ...] = (
     Field(Column("workload", "workload", wraps=True), lambda row: name(row.workload)),
     Field(Column("treatment", "treatment", wraps=True), lambda row: name(row.treatment)),
-    Field(
-        Column("rate", "rate of one", "ops/s", numeric=True),
-        lambda row: Cell(row.rate, number_format.number(row.rate or 0.0)),
-    ),
+    Field(Column("of_one", "one CPU, by the law", numeric=True), lambda row: _value(row.of_one, row.unit)),
     Field(Column("contention", "contention σ", numeric=True), lambda row: _coefficient(row.contention)),
     _limit(True, "contention"),
     _limit(False, "contention"),

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
-from ktrial.analysis.scaling import curves, waits
+from ktrial.analysis.scaling import changes, curves, waits
 from ktrial.format import number_format
 from ktrial.format.sanitize import printable
 from ktrial.model.study import StudyRecord
@@ -129,8 +129,9 @@ def study_facts(record: StudyRecord, whys: Sequence[Why] = ()) -> dict[str, Any]
         "series": sparkline.by_workload(record),
         "interactions": comparisons.interaction_tables(record),
         "interaction_meaning": comparisons.INTERACTION_MEANING,
-        "scaling": scaling.scaling_tables(curves(record)),
+        "scaling": scaling.scaling_tables(curves(record), changes(record)),
         "scaling_meaning": scaling.SCALING_MEANING,
+        "changes_meaning": scaling.CHANGES_MEANING,
         "waits": scaling.waits_table(waits(record)),
         "waits_meaning": scaling.WAITS_MEANING,
         "study_file": study_toml(record.study),

@@ -225,6 +225,52 @@ def test_seeds_are_trials_of_each_treatment_where_cpus_have_an_order(
     assert "--seeds 5 and --perturbations 2" in both.messages
 
 
+TWO_KERNELS = ("--kernel", "debian:6.1", "--kernel", "debian:6.12")
+
+
+def test_scale_compares_kernels_at_one_number_of_cpus(
+    cli: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = ScriptedMachine()
+    cli.machine(machine)
+    has_names(monkeypatch, replace(KNOWN, machines=("exact", "exact-parallel")))
+    options = ("--workload", "fork", "--cpus", 4, "--json", "--no-html")
+    told = _json(cli("scale", *TWO_KERNELS, "--seeds", 2, *options).output)
+    assert told["question"] == "How does debian:6.12 compare with debian:6.1 on 4 CPUs?"
+    assert {boot.cpus for boot in machine.prepared} == {4}
+    assert told["planned"] == 4
+    assert [(row["workload"], row["treatment"]) for row in told["comparisons"]] == [("fork", "debian:6.12")]
+    assert told["scaling"] == []
+    assert "fork" in told["answer"]
+    assert any("a block of instructions is atomic" in warning["text"] for warning in told["warnings"])
+
+
+def test_scale_of_one_kernel_at_one_number_of_cpus_is_no_question(cli: CommandLine) -> None:
+    machine = ScriptedMachine()
+    cli.machine(machine)
+    result = cli("scale", "--kernel", "debian:6.1", "--workload", "fork", "--cpus", 4)
+    assert (result.status, result.output, machine.prepared) == (2, "", [])
+    assert "one kernel on 4 CPUs leaves nothing to compare" in result.messages
+    assert "--cpus 1,2,4, or a second kernel" in result.messages
+
+
+def test_scale_of_several_numbers_has_three_seeds(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    cli.machine(ScriptedMachine())
+    has_names(monkeypatch, replace(KNOWN, machines=("exact", "exact-parallel")))
+    options = ("--workload", "fork", "--cpus", "1,2", "--json", "--no-html")
+    told = _json(cli("scale", "--kernel", "debian:6.1", *options).output)
+    assert told["planned"] == 6
+    # What is scripted counts instructions, which say nothing about how much gets done.
+    assert [point["cpus"] for point in told["over_cpus"][0]["points"]] == [1, 2]
+
+
+@pytest.mark.parametrize("command", ["scale", "run"])
+def test_help_says_what_seeds_and_simulated_cpus_do_not_show(cli: CommandLine, command: str) -> None:
+    told = " ".join(cli(command, "--help").output.split())
+    assert "A seed says when" in told
+    assert {"scale": "a block of instructions is atomic", "run": "is never lost"}[command] in told
+
+
 def test_a_mistake_in_the_study_runs_nothing(cli: CommandLine, study: Path, tmp_path: Path) -> None:
     machine = ScriptedMachine()
     cli.machine(machine)

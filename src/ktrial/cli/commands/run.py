@@ -76,7 +76,8 @@ def run(
         min=1,
         max=1000,
         metavar="N",
-        help="Machine exact-parallel: trials of each treatment, each with another order of its CPUs.",
+        help="Machine exact-parallel: trials of each treatment. A seed says when its CPUs start and who is "
+        "first in a round, no more: an unlocked update within a block of instructions is never lost.",
     ),
     count: Count = None,
     patch: list[str] | None = Option(
@@ -281,18 +282,30 @@ def scale(
     options: StudyRunOptions,
     workload: MeasuredWorkloads = None,
     metrics: MetricsFormat = None,
-    cpus: str = Option("1,2,4", metavar="N1,N2…", help="Numbers of CPUs; from three on a law is fitted."),
-    seeds: int = Option(3, min=1, max=1000, metavar="N", help="Trials at each number of CPUs."),
+    cpus: str = Option(
+        "1,2,4",
+        metavar="N1,N2…",
+        help="Numbers of CPUs: from three on a law is fitted; at one number kernels are compared.",
+    ),
+    seeds: int | None = Option(
+        None,
+        min=1,
+        max=1000,
+        metavar="N",
+        help="Trials at each number of CPUs (3; at one number as many as a verdict takes). A seed says when "
+        "CPUs start and who is first, no more.",
+    ),
     quantum: int | None = Option(None, metavar="NS", help="Nanoseconds of guest time in a round (100)."),
     waits: bool = Option(False, "--waits", help="Also count where the CPUs wait, under the first seed."),
     margin: Margin = None,
     memory: GuestMemory = None,
     boot: BootParameters = None,
 ) -> None:
-    """Show how throughput grows with CPUs.
+    """Show how much more gets done with more CPUs.
 
     Each kernel runs the workloads on machines of so many CPUs, in simulated time; a table and a chart show
-    speed-up, efficiency, and the Universal Scalability Law that comes nearest.
+    speed-up, efficiency, and the Universal Scalability Law that comes nearest. Races do not all show: a block
+    of instructions is atomic, and plain loads and stores share cache lines for free, under any seed.
     """
     from ktrial.cli.running.study import run_and_print
     from ktrial.kernels.providers.git import pinned
@@ -306,26 +319,40 @@ def scale(
     several = len(kernels) > 1
     # What is no number stays as it is, for the study's own message.
     counts = [int(word) if word.isdecimal() else word for word in map(str.strip, cpus.split(",")) if word]
+    is_one = len(counts) == 1
+    if is_one and not several:
+        problem = f"one kernel on {cpus.strip()} CPUs leaves nothing to compare"
+        raise BadOption("--cpus", problem, hint="give several numbers, --cpus 1,2,4, or a second kernel")
+    question = f"How much more gets done with more CPUs on {' and '.join(kernels)}?"
+    if is_one:
+        noun = "CPU" if counts == [1] else "CPUs"
+        verb = "does" if len(kernels) == 2 else "do"
+        question = f"How {verb} {' and '.join(kernels[1:])} compare with {kernels[0]} on {counts[0]} {noun}?"
     study = study_of_options(
         {
-            "question": f"How does throughput grow with CPUs on {' and '.join(kernels)}?",
-            "factors": {"kernel": {"levels": kernels} if several else None, "cpus": {"levels": counts}},
+            "question": question,
+            "factors": {
+                "kernel": {"levels": kernels} if several else None,
+                "cpus": None if is_one else {"levels": counts},
+            },
             "workloads": workloads.tables(),
             "machine": {
                 "kind": "exact-parallel",
+                "cpus": counts[0] if is_one else None,
                 "kernel": None if several else kernels[0],
                 "memory": memory_for(words, memory),
                 "boot": boot,
                 "quantum": quantum,
                 "monitors": [WAITS] if waits else None,
             },
-            "perturbations": seeds,
+            "perturbations": seeds or (None if is_one else 3),
             "margin": margin,
         },
         "scale",
         {
             "factors.kernel": "--kernel",
             "factors.cpus": "--cpus",
+            "machine.cpus": "--cpus",
             "factors": "--kernel",
             "workloads": "--workload",
             "perturbations": "--seeds",

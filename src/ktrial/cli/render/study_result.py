@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from ktrial.analysis.scaling import curves, waits
+from ktrial.analysis.scaling import changes, curves, waits
 from ktrial.cli.console import breakable, output, print_link
 from ktrial.cli.render.next_step import NextStep, prove_command, store_option
 from ktrial.cli.render.screen import Screen
@@ -82,6 +82,8 @@ def print_answer(
     screen.gap()
     for table in _scaling_tables(record):
         screen.rows(table)
+    limits = [warning for warning in record.result.warnings if warning.kind is WarningKind.SEVERAL_CPUS]
+    screen.lines([f"note: {breakable(warning.text)}" for warning in limits], "note", least=1)
     shown = _main_rows(record)
     if shown.result.comparisons:
         _add_verdicts(shown, screen)
@@ -102,7 +104,7 @@ def print_answer(
     screen.lines(causes, "cause", least=1, heading=heading)
     reasons = list(_reasons(shown))
     screen.lines(reasons, "reason", least=1)
-    screen.leave_out(len(notes), "note")
+    screen.leave_out(len(notes) - len(limits), "note")
     screen.leave_out(len(comparisons.interaction_tables(record)), "table of interactions")
     if report:
         screen.lines([f"report: {report}"], "", least=1, wraps=False)
@@ -211,8 +213,9 @@ def print_closing(record: StudyRecord, console: Console) -> None:
 
 
 def _scaling_tables(record: StudyRecord) -> list[Table]:
-    """Throughput over CPUs, where their number is a factor; where they wait, where that was counted."""
-    tables = (*(scaling.scaling_tables(curves(record)) or ()), scaling.waits_table(waits(record)))
+    """Metrics over CPUs, where their number is a factor; where they wait, where that was counted."""
+    over_cpus = scaling.scaling_tables(curves(record), changes(record)) or ()
+    tables = (*over_cpus, scaling.waits_table(waits(record)))
     return [table for table in tables if table and table.rows]
 
 
