@@ -318,7 +318,7 @@ def a_check(metric: str = "fork, exit, wait", *, secondary: bool = False) -> Reg
 def test_the_functions_that_weigh_are_named_with_their_shares_and_a_tick_is_not(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    print_check(a_check(), 5, Console(width=100, markup=False, highlight=False))
+    print_check(a_check(), 5, Console(width=100, markup=False, highlight=False), whole=True)
     printed = capsys.readouterr().out.splitlines()
     start = next(place for place, line in enumerate(printed) if "made of, in instructions" in line)
     rows = [" ".join(line.split()) for line in printed[start + 1 : start + 4]]

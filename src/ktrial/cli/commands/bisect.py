@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ktrial.bisect.errors import BadBisection
 from ktrial.cli.command_line import Argument, BadOption, Option, command_group, examples
-from ktrial.cli.options.common import DryRun, Json, Margin, on_fleet
+from ktrial.cli.options.common import DryRun, Json, Margin, Verbose, on_fleet
 from ktrial.cli.options.completion import (
     kernel_names,
     knob_settings,
@@ -46,7 +46,8 @@ class BisectOptions(MeasurementOptions):
     limit: int | None = Option(None, min=3, metavar="N", help="Measure at most so many candidates.")
     dry_run: DryRun = False
     json: Json = False
-    top: int = Option(5, min=0, metavar="N", help="Functions to show for each metric.")
+    verbose: Verbose = False
+    top: int = Option(5, min=0, metavar="N", help="Of -v: functions to show for each metric.")
     machine: str | None = None
     alpha: float = 0.05
     blocks: int = 60

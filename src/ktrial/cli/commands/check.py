@@ -19,7 +19,7 @@ from ktrial.cli.console import append_text, output, print_json, print_texts, say
 from ktrial.cli.error_handling import code_of
 from ktrial.cli.options import kernel_measurement
 from ktrial.cli.options.arguments import Arguments, named_by
-from ktrial.cli.options.common import Json, StoreOption, on_fleet, on_fleet_in_bisection
+from ktrial.cli.options.common import Json, StoreOption, Verbose, on_fleet, on_fleet_in_bisection
 from ktrial.cli.options.completion import kernel_names
 from ktrial.cli.options.kernel_measurement import (
     CommandMeasurementOptions,
@@ -64,6 +64,7 @@ def check(
     maximum: Limits = None,
     top: int = Option(5, min=0, metavar="N", help="Functions to show for each change."),
     summary: Summary = None,
+    verbose: Verbose = False,
     json: Json = False,
 ) -> None:
     """Measure a kernel against an older one, for CI and git bisect.
@@ -82,7 +83,16 @@ def check(
     if not (workloads or words) and _is_kernel(older):
         workloads = ["quick"]
     options = replace(options, words=words, workload=workloads or None)
-    check_and_print(tested.selection(), older, options, maximum or [], top=top, summary=summary, json=json)
+    check_and_print(
+        tested.selection(),
+        older,
+        options,
+        maximum or [],
+        top=top,
+        summary=summary,
+        verbose=verbose,
+        json=json,
+    )
 
 
 def _older_and_tested(
@@ -123,6 +133,7 @@ def check_and_print(
     *,
     top: int,
     summary: Path | None,
+    verbose: bool,
     json: bool,
 ) -> None:
     """Check, print, and end with the decision's exit code."""
@@ -141,7 +152,7 @@ def check_and_print(
     if json:
         print_json(as_json(result))
     else:
-        print_check(result, top, output())
+        print_check(result, top, output(), whole=verbose)
     raise typer.Exit(code_of(result.decision))
 
 

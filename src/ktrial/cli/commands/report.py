@@ -125,7 +125,7 @@ def show(
         if stored.study.search and not console:
             from ktrial.cli.running.search_answer import show_search
 
-            show_search(stored, opened, json=json)
+            show_search(stored, opened, json=json, whole=verbose)
             return
         record = load_record(opened, stored.id)
         if console:

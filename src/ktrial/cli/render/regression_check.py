@@ -1,16 +1,16 @@
 """What a check says: on the terminal, as Markdown for a pull request, and as JSON."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 from rich.console import Console
-from rich.text import Text
 
 from ktrial.analysis.fidelity_citation import cite
 from ktrial.cli.console import breakable
 from ktrial.cli.render.explanation import citation_as_json, cited, explanation_as_json
-from ktrial.cli.render.table import rendered
+from ktrial.cli.render.next_step import same_command
+from ktrial.cli.render.screen import Screen
 from ktrial.cli.running import series
 from ktrial.experiment.regression_check import worst
 from ktrial.experiment.watch import News, TargetLook
@@ -27,6 +27,7 @@ from ktrial.model.warnings import DataWarning
 from ktrial.model.workload import STRING_BYTES
 from ktrial.program_outputs import is_by_clock
 from ktrial.report import patch_series as commits_report
+from ktrial.report.attribution import net_sentence_of
 from ktrial.report.markdown import block, code, grid, prose
 from ktrial.series.commit_ranges import CommitsBetween
 
@@ -44,28 +45,39 @@ _LEAST_OF_THE_LARGEST = Fraction(1, 100)
 """What is smaller than this part of the largest difference explains nothing: a timer tick more, or less."""
 
 
-def print_check(check: RegressionCheck, top: int, console: Console) -> None:
-    """A line a metric, what makes the difference where it is beyond, and the answer."""
-    console.print(Text(one_line(f"{check.kernel} ({check.release}) against {check.baseline}"), style="bold"))
-    if check.rows:
-        console.print(Text(_modes(check), style="dim"))
-        console.print()
-        console.print(rendered(table(_FIELDS, check.rows)))
-    for row in check.rows:
-        _print_reason(row, top, console)
-    for citation in _cited(check):
-        console.print(one_line(citation))
-    console.print()
+def print_check(check: RegressionCheck, top: int, console: Console, *, whole: bool = False) -> None:
+    """A row a metric, what makes the difference where it is beyond, and the answer: 25 lines, or all."""
+    screen = Screen(console, whole=whole, more=same_command("-v"))
+    modes = _modes(check) if check.rows else ""
+    screen.title(f"{check.kernel} ({check.release}) against {check.baseline}", modes)
+    by_decision = sorted(range(len(check.rows)), key=lambda place: _IMPORTANCE[check.rows[place].decision])
+    screen.rows(table(_FIELDS, check.rows), by_decision, "metric")
+    screen.lines([f"{_name(row)}: {row.reason}" for row in check.rows if row.reason], "reason", least=1)
+    explained = [row for row in check.rows if row.explanation and top]
+    if whole:
+        for row in explained:
+            screen.lines(
+                list(_cause_lines(row, top)), "function", heading=f"{_cause_title(row)}:", wraps=False
+            )
+    else:
+        nets = [
+            f"{row.comparison.workload} {breakable(net_sentence_of(row.explanation, None))}"
+            for row in explained
+            if row.explanation and not _is_bytes(row)
+        ]
+        screen.lines(nets, "cause", least=1, heading="why, in instructions an operation:")
+    screen.lines(_cited(check), "note on time")
     if check.console.strip():
-        console.print("the guest's console ends with:")
-        for line in _console_end(check):
-            console.print(f"  {line}")
-    for warning in check.warnings:
-        console.print(one_line(f"{_kind(warning)}: {warning.text}"))
-        console.print(f"  {one_line(warning.advice)}")
+        heading = "the guest's console ends with:"
+        screen.lines(_console_end(check), "line of its console", least=4, heading=heading, wraps=False)
+    warnings = [f"{_kind(warning)}: {warning.text}; {warning.advice}" for warning in check.warnings]
+    screen.lines(warnings, "warning", least=2)
     verdict = _AS_VERDICT.get(check.decision)
     style = VERDICT_STYLES[verdict] if verdict else ""
-    console.print(Text(one_line(answer(check)), style=f"bold {style}".strip()))
+    screen.print(answer(check), style=f"bold {style}".strip())
+
+
+_IMPORTANCE = {Decision.BEYOND: 0, Decision.NOT_RUN: 1, Decision.UNDECIDED: 2, Decision.WITHIN: 3}
 
 
 def _kind(warning: DataWarning) -> str:
@@ -183,15 +195,11 @@ def _is_told(row: CheckedMetric) -> bool:
     return is_by_clock(row.comparison.unit)
 
 
-def _print_reason(row: CheckedMetric, top: int, console: Console) -> None:
-    if row.reason:
-        console.print(one_line(f"{_name(row)}: {row.reason}"))
-    if row.explanation and top:
-        console.print()
-        console.print(f"{_cause_title(row)}:")
+def _cause_lines(row: CheckedMetric, top: int) -> Iterator[str]:
+    if row.explanation:
         for cause in _causes(row, row.explanation, top):
             function = shortened(cause.function, _NAME_COLUMNS)
-            console.print(f"  {cause.difference:>12}  {cause.share:>6}  {function}")
+            yield f"  {cause.difference:>12}  {cause.share:>6}  {function}"
 
 
 class _Cause(NamedTuple):

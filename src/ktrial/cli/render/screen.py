@@ -47,10 +47,11 @@ class _Lines:
     """Of each text: what is longer ends with an ellipsis."""
 
     def drawn(self, count: int, width: int) -> list[Text]:
-        if not self.wraps:
-            return [Text(text, style=self.style) for text in self.texts[:count]]
         above = wrapped(self.heading, width) if self.heading and count else []
-        return [Text(line, style="dim") for line in above] + [
+        heading = [Text(line, style="dim") for line in above]
+        if not self.wraps:
+            return heading + [Text(f"{self.indent}{text}", style=self.style) for text in self.texts[:count]]
+        return heading + [
             Text(line, style=self.style)
             for text in self.texts[:count]
             for line in wrapped(text, width, self.indent, self.most_lines)

@@ -17,7 +17,8 @@ from ktrial.cli.options.common import margin_of
 from ktrial.cli.options.kernel_measurement import measurement
 from ktrial.cli.progress import StepLog
 from ktrial.cli.render.explanation import explanation_as_json
-from ktrial.cli.render.table import rendered
+from ktrial.cli.render.next_step import same_command
+from ktrial.cli.render.screen import Screen
 from ktrial.cli.running.preflight import check_first
 from ktrial.cli.studies import open_store, study_at
 from ktrial.errors import Interrupted
@@ -30,6 +31,7 @@ from ktrial.model.bisection import BisectResult, FoundCause, FoundItem, FoundTar
 from ktrial.model.design import Plan
 from ktrial.model.machine import Boot
 from ktrial.model.trial import Trial
+from ktrial.report.attribution import net_sentence_of
 
 if TYPE_CHECKING:
     from ktrial.bisect.bisection import SubsetGround
@@ -163,7 +165,7 @@ class Bisection:
         if self.options.json:
             print_json(as_json(result))
         else:
-            print_bisection(result, output(), self.options.top)
+            print_bisection(result, output(), self.options.top, whole=self.options.verbose)
 
 
 def _interrupted(store: "Store") -> Interrupted:
@@ -248,23 +250,35 @@ def print_plan(plan: SearchPlan, console: Console) -> None:
         )
 
 
-def print_bisection(result: BisectResult, console: Console, top: int) -> None:
-    """The difference, the causes with their shares, what is left, and why."""
-    console.print(Text(_title(result), style="bold"), soft_wrap=True)
-    console.print(Text(_summary(result), style="dim"))
-    console.print()
-    console.print(rendered(_targets(result)))
+def print_bisection(result: BisectResult, console: Console, top: int, *, whole: bool = False) -> None:
+    """The difference, the causes with their shares, what is left, and the answer: 25 lines, or all."""
+    screen = Screen(console, whole=whole, more=same_command("-v"))
+    screen.title(_title(result), breakable(_summary(result)))
+    screen.gap()
+    screen.rows(_targets(result), noun="metric")
     for number, cause in enumerate(result.causes, start=1):
-        console.print()
-        _print_cause(f"Cause {number}", cause, result, console)
+        title, *lines = _cause_lines(f"Cause {number}", cause)
+        screen.lines(lines, "line on a cause", least=2, heading=title)
     for cause in result.alternatives:
-        console.print()
-        _print_cause("Without it, this shows the same difference", cause, result, console)
-    _print_notes(result, console)
-    if top:
-        _print_whys(result, console, top)
-    console.print()
-    console.print(Text(one_line(answer(result)), style="bold"), soft_wrap=True)
+        title, *lines = _cause_lines("Without it, this shows the same difference", cause)
+        screen.lines(lines, "line on an alternative", least=1, heading=title)
+    screen.gap()
+    screen.lines(list(_notes(result)), "note", least=1)
+    explained = [
+        (target.label, result.explanations[target.label])
+        for target in result.targets
+        if target.differs and target.label in result.explanations and top
+    ]
+    nets = [f"{label} {breakable(net_sentence_of(why, None))}" for label, why in explained]
+    screen.lines(nets, "cause by function", heading="why, in instructions an operation:")
+    next_step = f"ktrial {'explain' if explained else 'show'} {result.study}" if result.study else ""
+    if whole and explained:
+        from ktrial.cli.render.explanation import print_explanation
+
+        for _, explanation in explained:
+            print_explanation(explanation, top, console)
+            console.print()
+    screen.print(answer(result), next_step=next_step)
 
 
 def _say(text: str, console: Console, indent: int = 0) -> None:
@@ -347,23 +361,21 @@ def _target_cells(target: FoundTarget, *, is_cause: bool) -> list[str]:
     return [*cells, state]
 
 
-def _print_cause(title: str, cause: FoundCause, result: BisectResult, console: Console) -> None:
-    together = " (only together)" if _only_together(cause) else ""
-    console.print(Text(f"{title}{together}:", style="bold"))
+def _cause_lines(title: str, cause: FoundCause) -> Iterator[str]:
+    yield f"{title}{' (only together)' if _only_together(cause) else ''}:"
     for member in cause.members:
-        for item in member.items:
-            _say(_item(item), console, 2)
+        yield from map(_item, member.items)
         if member.alone:
-            _say(f"alone it does {_shares(member.alone)}", console, 4)
+            yield f"alone it does {_shares(member.alone)}"
         if member.without:
-            _say(f"without it the others do {_shares(member.without)}", console, 4)
+            yield f"without it the others do {_shares(member.without)}"
     for label, share in cause.shares.items():
         ratio = breakable(number_format.change(cause.ratios.get(label)))
-        _say(f"{label} {ratio}: {_share(share)} of the difference", console, 2)
+        yield f"{label} {ratio}: {_share(share)} of the difference"
     if cause.needed:
         names = ", ".join(_item(item) for item in cause.needed)
         alone = f"; that alone does {_shares(cause.needed_alone)}" if cause.needed_alone else ""
-        _say(f"goes with what it needs: {names}{alone}", console, 2)
+        yield f"goes with what it needs: {names}{alone}"
 
 
 def _only_together(cause: FoundCause) -> bool:
@@ -395,33 +407,18 @@ def _named(cause: FoundCause) -> str:
     return " with ".join(names) if _only_together(cause) else ", ".join(names)
 
 
-def _print_notes(result: BisectResult, console: Console) -> None:
-    console.print()
-    if result.kind in {"config", "patches"}:
-        built = f"{result.builds} kernels, {result.built} of them built now"
-        console.print(f"measured: {result.measured} candidates: {built}")
-    else:
-        console.print(f"measured: {result.measured} candidates")
+def _notes(result: BisectResult) -> Iterator[str]:
+    built = (
+        f": {result.builds} kernels, {result.built} of them built now"
+        if result.kind in {"config", "patches"}
+        else ""
+    )
+    yield f"measured: {result.measured} candidates{built}"
     if result.error_probability is not None:
         most = number_format.percentage(result.error_probability)
-        _say(f"the probability that any decision of this search is wrong is at most {most}", console)
-    for problem in result.unresolved[:_SHOWN_PROBLEMS]:
-        _say(f"unresolved: {problem.candidate}: {problem.problem}", console)
-    if len(result.unresolved) > _SHOWN_PROBLEMS:
-        console.print(f"unresolved: {len(result.unresolved) - _SHOWN_PROBLEMS} more")
-    for note in result.notes:
-        _say(note, console)
+        yield breakable(f"the probability that any decision of this search is wrong is at most {most}")
+    for problem in result.unresolved:
+        yield f"unresolved: {problem.candidate}: {problem.problem}"
+    yield from result.notes
     if result.stopped:
-        console.print(f"stopped: {result.stopped}")
-
-
-def _print_whys(result: BisectResult, console: Console, top: int) -> None:
-    from ktrial.cli.render.explanation import print_explanation
-
-    for target in result.targets:
-        if target.differs and target.label in result.explanations:
-            console.print()
-            print_explanation(result.explanations[target.label], top, console)
-    if result.study:
-        commands = (f"ktrial {command} {result.study}" for command in ("explain", "show", "report"))
-        _say(f"more: {', '.join(commands)}", console)
+        yield f"stopped: {result.stopped}"

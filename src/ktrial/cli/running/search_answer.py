@@ -1,7 +1,7 @@
 """The answer of a search: printed, as JSON, as files, as a page, in force; from a run, or from the store."""
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ from rich.measure import Measurement
 from rich.text import Text
 
 from ktrial.cli.console import breakable, output, print_json, say, write_page
+from ktrial.cli.render.screen import Screen
 from ktrial.cli.render.table import rendered
 from ktrial.cli.running.reports import reports_beside
 from ktrial.errors import Interrupted
@@ -47,24 +48,19 @@ def end(study: Study, tuned: Tuned, store: Store, options: "SearchOptions") -> N
             }
         )
         return
-    print_tuned(study, tuned, answer, number, output())
-    for file in files:
-        print(f"written: {file}")
-    for line in applied:
-        print(f"in force: {line}")
-    if applied:
-        say("to put back what was there: ktrial host restore")
-    if report:
-        print(f"report: {report}")
+    done = [f"written: {file}" for file in files] + [f"in force: {line}" for line in applied]
+    done += ["to put back what was there: ktrial host restore"] if applied else []
+    done += [f"report: {report}"] if report else []
+    print_tuned(study, tuned, answer, number, output(), whole=options.verbose, done=done)
 
 
-def show_search(stored: StoredStudy, store: Store, *, json: bool) -> None:
+def show_search(stored: StoredStudy, store: Store, *, json: bool, whole: bool = False) -> None:
     """What `ktrial show` says of a search. Raises Interrupted where it has not ended."""
     tuned, answer = _ended(stored, store)
     if json:
         print_json(_as_json(stored.study, tuned, answer, store.name, stored.id))
     else:
-        print_tuned(stored.study, tuned, answer, stored.id, output())
+        print_tuned(stored.study, tuned, answer, stored.id, output(), whole=whole)
 
 
 def report_search(stored: StoredStudy, store: Store, html: Path | None, *, whole: bool = False) -> Path:
@@ -255,38 +251,54 @@ def prospects(plan: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def print_tuned(study: Study, tuned: Tuned, answer: Answer | None, number: int, console: Console) -> None:
-    """The answer with its settings, what was dropped, what went wrong. `number`: in its store."""
-    goal = tuned.goal
-    console.print(Text(f"{study.name}: {goal_text(goal)}", style="bold"))
-    console.print(Text(_spent(tuned), style="dim"))
-    console.print()
+def print_tuned(
+    study: Study,
+    tuned: Tuned,
+    answer: Answer | None,
+    number: int,
+    console: Console,
+    *,
+    whole: bool = False,
+    done: Sequence[str] = (),
+) -> None:
+    """The answer with its settings, what was dropped, what went wrong: 25 lines, or all.
+
+    `number`: in its store. `done`: what was written or put in force, a line each.
+    """
+    screen = Screen(console, whole=whole, more=f"ktrial show {number} -v")
+    screen.title(f"{study.name}: {goal_text(tuned.goal)}", breakable(_spent(tuned)))
+    screen.gap()
     if tuned.comparisons:
-        console.print(rendered(tables.confirmation(tuned.comparisons)))
-        console.print()
-    if len(tuned.finalists) > 1:
-        console.print(rendered(tables.finalists(tuned)))
-        console.print()
+        screen.rows(tables.confirmation(tuned.comparisons), noun="metric")
     if answer:
-        console.print(rendered(tables.settings(tuned, answer.in_force)))
-        console.print()
-    _print_dropped(tuned.dropped, console)
+        screen.rows(tables.settings(tuned, answer.in_force), noun="setting")
+    if len(tuned.finalists) > 1:
+        _add_or_count(screen, tables.finalists(tuned), "finalist", whole=whole)
+    screen.lines(list(_dropped(tuned.dropped)), "knob taken back", least=1)
     if tuned.front:
-        console.print(rendered(tables.front(tuned)))
-        console.print()
-    _print_failures(tuned, console)
-    for warning in tuned.warnings:
-        console.print(Text(breakable(one_line(f"note: {warning.text}; {warning.advice}")), style="yellow"))
+        _add_or_count(screen, tables.front(tuned), "point of the front", whole=whole)
+    screen.lines(list(_failed_runs(tuned)), "failure", least=2)
+    warnings = [breakable(f"note: {warning.text}; {warning.advice}") for warning in tuned.warnings]
+    screen.lines(warnings, "note", least=2, style="yellow")
     if both := two_estimates(tuned):
-        console.print(Text(breakable(both), style="dim"))
+        screen.lines([breakable(both)], "estimate", style="dim")
     if tuned.seen is not None and answer and tuned.noise:
         seen = breakable(number_format.change(tuned.seen))
-        console.print(
-            Text(f"The best single run of the search showed {seen}: chance is in that.", style="dim")
-        )
-    console.print(Text(breakable(one_line(tuned.answer)), style="bold"))
+        best = f"The best single run of the search showed {seen}: chance is in that."
+        screen.lines([best], "remark", style="dim")
     if more := left_open(study, tuned, number):
-        console.print(Text(breakable(one_line(more))))
+        screen.lines([breakable(more)], "", least=1)
+    for line in done:
+        screen.lines([line], "", least=1, wraps=False)
+    screen.print(breakable(tuned.answer))
+
+
+def _add_or_count(screen: Screen, table: Table, noun: str, *, whole: bool) -> None:
+    """Of what is beside the answer the terminal says how much there is."""
+    if whole:
+        screen.rows(table, noun=noun)
+    else:
+        screen.leave_out(len(table.rows), noun)
 
 
 def _spent(tuned: Tuned) -> str:
@@ -302,26 +314,24 @@ def _spent(tuned: Tuned) -> str:
     )
 
 
-def _print_dropped(dropped: tuple[Effect, ...], console: Console) -> None:
+def _dropped(dropped: tuple[Effect, ...]) -> Iterator[str]:
     for effect in dropped:
         names = " and ".join(effect.names)
         why = effect.reason or breakable(f"{number_format.change(effect.ratio)} with it, expected")
-        console.print(Text(one_line(f"taken back: {names}: {why}")))
-    if dropped:
-        console.print()
+        yield f"taken back: {names}: {why}"
 
 
-def _print_failures(tuned: Tuned, console: Console) -> None:
+def _failed_runs(tuned: Tuned) -> Iterator[str]:
+    """How many failed, then the first of them."""
     failed = [observation for observation in tuned.observations if observation.failure]
     if not failed:
         return
-    console.print(Text(f"{breakable(number_format.counted(len(failed), 'run'))} failed:"))
+    yield f"{breakable(number_format.counted(len(failed), 'run'))} failed:"
     for observation in failed[:_MOST_FAILURES]:
         configuration = (
             ", ".join(f"{name}={value}" for name, value in observation.configuration.items())
             or "the baseline"
         )
-        console.print(Text(f"  {shortened(configuration, 60)}: {shortened(observation.failure, 160)}"))
+        yield f"{shortened(configuration, 60)}: {shortened(observation.failure, 160)}"
     if len(failed) > _MOST_FAILURES:
-        console.print(Text(f"  and {len(failed) - _MOST_FAILURES} more"))
-    console.print()
+        yield f"and {len(failed) - _MOST_FAILURES} more"
