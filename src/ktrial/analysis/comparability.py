@@ -4,17 +4,18 @@ another's at all: same kind of number, same machine.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
+from typing import TypeVar
 
 from ktrial.format.labels import OUTCOMES
 from ktrial.model.design import Perturbation, Treatment
 from ktrial.model.study import Study, treatments
 from ktrial.model.trial import BETWEEN_REASONS, WATCHED_FILES, Outcome, Provenance, Trial
 from ktrial.model.warnings import DataWarning, WarningKind
-from ktrial.model.workload import Mode, Sample
+from ktrial.model.workload import MODELLED_CYCLES, Mode, Sample
 from ktrial.stats.verdict_rules import Arm
 
 _MACHINE: dict[str, Callable[[Provenance], str]] = {
@@ -34,6 +35,10 @@ _PROGRAMS = {
     WATCHED_FILES: "set of files read around the programs (installed monitors name them)",
 }
 """As a trial notes what of ktrial's own it executed, and in words. What was not noted says nothing."""
+_MACHINE_MODEL, _COMMAND = "machine model", "command"
+Programs = Mapping[str, str]
+"""A program of a number → its digest."""
+_Item = TypeVar("_Item")
 
 
 def machine_difference(baseline: Iterable[Trial], treatment: Iterable[Trial]) -> str:
@@ -54,6 +59,37 @@ def machine_difference(baseline: Iterable[Trial], treatment: Iterable[Trial]) ->
             builds = " and ".join(digest[:12] for digest in digests)
             return f"the trials ran with a different {words}: {builds}"
     return ""
+
+
+def programs_of(provenance: Provenance, metric: str, command: str) -> Programs:
+    """What a number of this metric was measured with, apart from the machine. `command`: the digest of a
+    command's definition, which its name does not tell; empty for a workload of ktrial's.
+    """
+    names = (*_PROGRAMS, *([_MACHINE_MODEL] if metric == MODELLED_CYCLES.name else []))
+    noted = {name: provenance.executed[name] for name in names if name in provenance.executed}
+    return noted | ({_COMMAND: command} if command else {})
+
+
+def with_same_programs(
+    measured: Iterable[tuple[Programs, _Item]],
+) -> list[tuple[dict[str, str], list[_Item]]]:
+    """What was measured with the same programs, together, in the order of the first of each."""
+    groups: list[tuple[dict[str, str], list[_Item]]] = []
+    for programs, item in measured:
+        for noted, items in groups:
+            if all(noted[name] == programs[name] for name in noted.keys() & programs.keys()):
+                noted.update(programs)
+                items.append(item)
+                break
+        else:
+            groups.append((dict(programs), [item]))
+    return groups
+
+
+def differing_programs(first: Programs, second: Programs) -> list[str]:
+    """In words, those of which both noted another one."""
+    words = {**_PROGRAMS, _MACHINE_MODEL: "model of the machine", _COMMAND: "command of this name"}
+    return [words[name] for name in words if name in first and name in second and first[name] != second[name]]
 
 
 def kernel_difference(trials: Iterable[Trial]) -> str:

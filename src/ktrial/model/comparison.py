@@ -175,6 +175,8 @@ class Matrix(Model):
     rows: tuple[MatrixRow, ...]
     answer: str
     margin: float
+    trials: int = 0
+    """How many the numbers are from: all that the study has."""
     problems: tuple[str, ...] = ()
     """Treatments without numbers, and why."""
 

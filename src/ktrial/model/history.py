@@ -32,7 +32,10 @@ class ChangePoint(Model):
     before: float
     after: float
     ratio: float | None
-    """after / before; None where `before` is not above zero."""
+    """after / before, paired by perturbation; None where a value is not above zero. Timed: by the blocks of
+    the study that measured both versions, else of the two levels."""
+    is_paired: bool = True
+    """Whether the ratio is one of paired numbers."""
     low: float | None = None
     high: float | None = None
     """Exact: the interval of the ratio over the perturbations."""
@@ -78,7 +81,10 @@ class Point(Model):
     perturbations: tuple[Perturbation, ...] = Field((), exclude=True)
     """Of each value; in real time a block's number is that of its perturbation."""
     value: float | None = None
-    """Their geometric mean, or in real time their median."""
+    """Their geometric mean."""
+    ratio: float | None = None
+    """By the point before it that has a number, paired by perturbation, or in real time by the blocks of one
+    study; None where the two cannot be paired."""
     started: datetime | None = None
     problem: str = ""
     """Why there is no number, in one sentence."""
@@ -98,7 +104,15 @@ class Line(Model):
     direction: Direction
     mode: Mode
     system: SystemIdentity
+    perturbations: tuple[Perturbation, ...] = ()
+    """Exact: those that every number was measured under. Blocks in real time are each study's own."""
+    programs: dict[str, str] = Field(default_factory=dict)
+    """What every number was measured with, by its digest, as far as trials noted it."""
+    trials: str = ""
+    """Which trials the numbers are from, in words."""
     points: tuple[Point, ...]
+    ratio: float | None = None
+    """The last value by the first one, paired as the points' ratios are."""
     changes: tuple[ChangePoint, ...] = ()
     alone: str = ""
     """Why this is not in one line with the others, in one sentence; empty for the first line."""
@@ -182,6 +196,8 @@ class PairLine(Model):
     """What is no change."""
     alone: str = ""
     """Why it is not in one line with the workload's others."""
+    trials: str = ""
+    """Which trials the numbers are from, in words."""
     values: tuple[float | None, ...]
     """One a kernel, in the order of the kernels."""
     verdicts: str
@@ -323,7 +339,7 @@ class Recommendation(Model):
     avoid: tuple[str, ...]
     """Dominated."""
     incomplete: dict[str, tuple[str, ...]]
-    """Kernel → workloads in which it has no number: nothing is said of it."""
+    """Kernel → workloads in which it has no number that can be compared: nothing is said of it."""
     left_out: tuple[str, ...] = ()
     """Workloads of a set (`default`…) that the store has no number of."""
     answer: str

@@ -18,6 +18,7 @@ from ktrial.format.table import (
     Output,
     Table,
     name,
+    own,
     quantity,
     table,
     verdict,
@@ -148,14 +149,14 @@ class VersionRow(NamedTuple):
 
     point: Point
     unit: str
-    ratio: float | None
-    """To the last version before that has a number."""
     part: float
     """Of the largest value of the line."""
     change: ChangePoint | None
     """The change point that it is."""
     page: str
     """The result's page."""
+    is_first: bool
+    """Whether there is no number before it."""
 
 
 def versions(line: Line, pages: Mapping[int, str] | None = None) -> Table:
@@ -166,13 +167,12 @@ def versions(line: Line, pages: Mapping[int, str] | None = None) -> Table:
 def _rows(line: Line, pages: Mapping[int, str]) -> Iterator[VersionRow]:
     changes = {change.place: change for change in line.changes}
     most = max((point.value for point in line.points if point.value is not None), default=0.0)
-    before: float | None = None
+    has_before = False
     for place, point in enumerate(line.points):
-        ratio = point.value / before if before and point.value is not None else None
         part = point.value / most if point.value and most > 0 else 0.0
         page = pages.get(point.study_id, "")
-        yield VersionRow(point, line.unit, ratio, part, changes.get(place), page)
-        before = point.value if point.value is not None else before
+        yield VersionRow(point, line.unit, part, changes.get(place), page, is_first=not has_before)
+        has_before |= point.value is not None
 
 
 def _spread(row: VersionRow) -> Cell:
@@ -183,6 +183,15 @@ def _spread(row: VersionRow) -> Cell:
     return Cell(spread, number_format.percentage(spread), emphasis=Emphasis.MUTED)
 
 
+def _ratio(row: VersionRow) -> Cell:
+    """To the last version before that has a number."""
+    ratio = row.point.ratio
+    if ratio is not None:
+        return Cell(ratio, number_format.change(ratio))
+    return Cell() if row.is_first or row.point.value is None else own(_UNPAIRED)
+
+
+_UNPAIRED = "not paired"
 _FIELDS: tuple[Field[VersionRow], ...] = (
     Field(
         Column("version", "version", wraps=True, columns=_NAME_COLUMNS),
@@ -190,8 +199,8 @@ _FIELDS: tuple[Field[VersionRow], ...] = (
     ),
     Field(Column("value", "value", numeric=True), lambda row: quantity(row.point.value, row.unit)),
     Field(
-        Column("ratio", "to the one before", numeric=True, outputs=Output.TERMINAL),
-        lambda row: Cell() if row.ratio is None else Cell(row.ratio, number_format.change(row.ratio)),
+        Column("ratio", "to the one before", numeric=True, outputs=Output.TERMINAL | Output.HTML),
+        _ratio,
     ),
     Field(
         Column("bar", outputs=Output.TERMINAL),
@@ -419,6 +428,7 @@ def _line(line: PairLine, short: str, histories: Mapping[str, str]) -> dict[str,
         "settings": printable(line.settings),
         "values": line.values,
         "verdicts": line.verdicts,
+        "trials": printable(line.trials),
     }
 
 

@@ -69,6 +69,7 @@ def matrix(record: StudyRecord, *, all_metrics: bool = False) -> Matrix:
         rows=tuple(shown),
         answer=record.result.answer,
         margin=record.study.margin,
+        trials=len(record.trials),
         problems=tuple(_problems(record)),
     )
 
@@ -130,6 +131,12 @@ def answer_of(shown: Matrix) -> list[str]:
         f"{told_apart(column, shown.baseline)}: {_tally(row.cells[place].comparison for row in shown.rows)}"
         for place, column in enumerate(shown.columns)
     ]
+
+
+def trials_of(shown: Matrix) -> str:
+    """Which trials the numbers are from."""
+    trials = number_format.counted(shown.trials, "trial")
+    return f"{trials} of study {shown.study_id} ({shown.study})"
 
 
 def usual_unit(shown: Matrix) -> str:
@@ -293,6 +300,6 @@ def matrix_page(
         "crumbs": crumbs,
         "sheet": sheet,
         "style": "" if sheet else style(),
-        "foot": f"Study {shown.study_id}",
+        "foot": trials_of(shown),
     }
     return (templates or site_environment()).get_template("matrix.html.j2").render(**facts)

@@ -7,7 +7,8 @@ metric of one workload, with b the baseline's values and t the treatment's, one 
 the margin:
 
 - the ratio is the geometric mean of t divided by that of b, which is the geometric mean of the ratios paired
-  by perturbation (Fleming and Wallace, CACM 29(3), 1986: the mean that does not depend on which arm divides);
+  by perturbation (Fleming and Wallace, CACM 29(3), 1986: the mean that does not depend on which arm divides).
+  Where values are missing, so that the two arms have unlike perturbations, there is none;
 - where the perturbations move both arms alike, its interval runs from the smallest to the largest ratio
   paired by perturbation. Where they do not, or differ, it runs from min(t)/max(b) to max(t)/min(b): each
   arm's whole spread, never narrower than the range of paired ratios;
@@ -94,10 +95,11 @@ def compare(
     """
     before, after = baseline.values, treatment.values
     ratio = low = high = None
+    is_unpaired = bool(baseline.missing or treatment.missing) and before.keys() != after.keys()
     if before and after and not incomparable:
         if same_numbers(before, after):
             ratio = low = high = 1.0
-        elif min(*before.values(), *after.values()) > 0:
+        elif min(*before.values(), *after.values()) > 0 and not is_unpaired:
             ratio = mean_value(after) / mean_value(before)
             low, high = interval(before, after)
     verdict, reason = Verdict.INCONCLUSIVE, incomparable or baseline.missing or treatment.missing
@@ -142,6 +144,20 @@ def exact_verdict(before: Values, after: Values, direction: Direction, margin: f
     if exceeds(after, before, margin):
         return verdict_of(Claim.BELOW, direction), ""
     return Verdict.INCONCLUSIVE, f"the interval reaches across the edge of the margin ({margin * 100:.3g} %)"
+
+
+def paired_ratio(before: Values, after: Values) -> float | None:
+    """after / before, paired by perturbation: the one number of a change, wherever it is shown.
+
+    None where the two have unlike perturbations, or a value that is not above zero.
+    """
+    if not before or not after:
+        return None
+    if same_numbers(before, after):
+        return 1.0
+    if before.keys() != after.keys() or min(*before.values(), *after.values()) <= 0:
+        return None
+    return mean_value(after) / mean_value(before)
 
 
 def same_numbers(before: Values, after: Values) -> bool:

@@ -19,13 +19,14 @@ together.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from statistics import median
 from typing import TYPE_CHECKING
 
 from ktrial.analysis.history.stored_numbers import is_plain
 from ktrial.model.comparison import Verdict
 from ktrial.model.history import ChangeKind, ChangePoint, Line, Point
 from ktrial.model.workload import EXACT_MODES, Direction, Mode
-from ktrial.stats.verdict_rules import Values, exceeds, interval, mean_value
+from ktrial.stats.verdict_rules import Values, exceeds, interval, mean_value, paired_ratio
 
 if TYPE_CHECKING:
     from ktrial.stats.change_points import Shift
@@ -63,8 +64,11 @@ def _described(changes: Sequence[ChangePoint], line: Line) -> Iterator[ChangePoi
         before = line.points[first]
         after = line.points[change.place]
         worse = (change.after > change.before) == (line.direction is Direction.LOWER)
+        ratio = paired(before, after, line.mode) if change.kind is ChangeKind.SHIFT else change.ratio
         yield change.model_copy(
             update={
+                "ratio": change.ratio if ratio is None else ratio,
+                "is_paired": change.ratio is None or ratio is not None,
                 "since": before.version,
                 "version": after.version,
                 "verdict": Verdict.WORSE if worse else Verdict.BETTER,
@@ -84,6 +88,20 @@ def _why(line: Line, before: Point, after: Point) -> str:
         return ""  # `explain --kernel` counts a workload as it is by default, on a machine that nobody set
     ends = f"--kernel {before.version} --kernel {after.version}"
     return f"ktrial explain --workload '{line.workload}' {ends}"
+
+
+def paired(before: Point, after: Point, mode: Mode) -> float | None:
+    """The value of `after` by that of `before`, in one line: as a study of the two has it.
+
+    None where the two cannot be paired: in real time only blocks of one study are common to them.
+    """
+    if mode in EXACT_MODES:
+        return paired_ratio(before.by_perturbation, after.by_perturbation)
+    if before.study_id != after.study_id:
+        return None
+    old, new = before.by_perturbation, after.by_perturbation
+    common = [block for block in old if block in new]
+    return paired_ratio({block: old[block] for block in common}, {block: new[block] for block in common})
 
 
 def steps(points: Sequence[Values], margin: float) -> tuple[ChangePoint, ...]:
@@ -120,7 +138,7 @@ def _change(place: int, kind: ChangeKind, old: Values, new: Values) -> ChangePoi
         kind=kind,
         before=before,
         after=after,
-        ratio=after / before if before > 0 else None,
+        ratio=paired_ratio(old, new),
         low=low,
         high=high,
     )
@@ -136,7 +154,7 @@ def _shifts_of(timed: Mapping[int, Line], alpha: float) -> dict[int, tuple[Chang
     few = {name: line for name, line in named.items() if name not in many}
     share = alpha * len(many) / len(named)
     levels = {
-        name: [_log(point.value) for point in line.points if point.value is not None]
+        name: [_log(median(point.values)) for point in line.points if point.values]
         for name, line in many.items()
     }
     many_shifts = shifts_of_all(levels, alpha=share)
@@ -188,7 +206,7 @@ def _as_changes(shifts: Sequence["Shift"], line: Line) -> tuple[ChangePoint, ...
 
     edges = [0, *(shift.place for shift in shifts), len(line.points)]
     levels = [
-        float(np.median([point.value for point in line.points[first:last] if point.value is not None]))
+        float(np.median([median(point.values) for point in line.points[first:last] if point.values]))
         for first, last in pairwise(edges)
     ]
     return tuple(

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ktrial.analysis.history.change_points import paired
 from ktrial.analysis.history.series import EXACT, HasNumbers, PointOrder, history, line_of
 from ktrial.analysis.history.stored_numbers import StudyNumbers, numbers_of
 from ktrial.model.history import (
@@ -42,16 +43,22 @@ class VersionPair:
         ]
         return [float(np.log(new / old)) for old, new in pairs if old > 0 and new > 0]
 
+    @property
+    def ratio(self) -> float | None:
+        """As the study has it; None where the two cannot be paired."""
+        return paired(self.before, self.after, self.line.mode)
+
     def on_system(self) -> OnSystem:
-        """What the change comes to there."""
-        logs = self.logs
+        """What the change comes to there, where the two are paired."""
+        logs, ratio = self.logs, self.ratio
+        assert ratio is not None, "others are left out"
         low, high = float(np.exp(min(logs))), float(np.exp(max(logs)))
         if self.line.mode in EXACT:
             low, high = interval(self.before.by_perturbation, self.after.by_perturbation)
         return OnSystem(
             system=self.line.system,
             study_id=self.after.study_id,
-            ratio=float(np.exp(np.mean(logs))),
+            ratio=ratio,
             low=low,
             high=high,
             blocks=len(logs),
@@ -87,8 +94,11 @@ def across(
             olds = {point.study_id: point for point in line.points if point.version == before}
             for point in line.points:
                 old = olds.get(point.study_id)
-                if point.version == after and old and min((*old.values, *point.values), default=0.0) > 0:
-                    by_system[line.system] = VersionPair(line, old, point)
+                if point.version != after or not old or min((*old.values, *point.values)) <= 0:
+                    continue
+                pair, known = VersionPair(line, old, point), by_system.get(line.system)
+                if pair.ratio is not None and (known is None or known.after.study_id <= point.study_id):
+                    by_system[line.system] = pair
         rows += [
             ChangeOnEach(before, after, list(systems.values()))
             for systems in alike.values()
@@ -208,7 +218,7 @@ def on_machines(records: Sequence[StudyRecord], alpha: float = ALPHA) -> tuple[A
         for metric in dict.fromkeys(name for numbers in measured for name in numbers.metrics):
             for label in labels:
                 both = (_pair(numbers, use.label, metric, (baseline, label)) for numbers in measured)
-                pairs = [pair for pair in both if pair and pair.logs]
+                pairs = [pair for pair in both if pair and pair.ratio is not None]
                 if len(pairs) > 1:
                     changes.append(ChangeOnEach(baseline, label, pairs))
     return judged(changes, study.margin, alpha)
@@ -220,6 +230,6 @@ def _pair(measured: StudyNumbers, workload: str, metric: str, both: tuple[str, s
     if not numbers.keys() >= set(both):
         return None
     entries = [(measured, numbers[label]) for label in both]
-    line = line_of(workload, numbers[both[0]].facts, entries, PointOrder(by_time=True))
+    line = line_of(workload, entries, PointOrder(by_time=True))
     points = {point.treatment: point for point in line.points}
     return VersionPair(line, points[both[0]], points[both[1]])

@@ -2,6 +2,7 @@
 
 import math
 import statistics
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from ktrial.analysis.errors import AnalysisError
@@ -39,12 +40,14 @@ def recommend(
     left_out = tuple(name for name in workloads if name in optional and name not in measured)
     workloads = labels_of(studies, (name for name in workloads if name not in left_out))
     lines: dict[SystemIdentity, dict[str, Line]] = {}
+    measured_on: dict[SystemIdentity, dict[str, None]] = {}
     edge = margin
     for workload in workloads:
         past = history(stored, workload, margin=margin)
         edge = edge or past.margin
-        for line in past.lines:
+        for line in past.lines:  # the first of a machine is the one with the most versions
             lines.setdefault(line.system, {}).setdefault(workload, line)
+            measured_on.setdefault(line.system, {}).update(dict.fromkeys(p.version for p in line.points))
     system, chosen = max(lines.items(), key=lambda item: len(_in_all(item[1], workloads)), default=(None, {}))
     names = _in_all(chosen, workloads) if workloads else []
     if system is None or len(names) < 2:
@@ -55,12 +58,18 @@ def recommend(
             f"Store {store.name}: fewer than two kernels have numbers of {unmeasured} on one machine.",
             hint=f"measure first: ktrial matrix --kernels 5.10..7.2 --workloads {','.join(workloads)}",
         )
-    recommendation = _recommendation(system, chosen, workloads, names, edge or 0.01)
+    recommendation = _recommendation(system, chosen, workloads, names, measured_on[system], edge or 0.01)
     return recommendation.model_copy(update={"left_out": left_out})
 
 
 def _points(line: Line) -> dict[str, Point]:
-    return {point.version: point for point in line.points if point.values and min(point.values) > 0}
+    """Version → its point, of those that can be paired: in real time those of the study with the most."""
+    positive = [point for point in line.points if point.values and min(point.values) > 0]
+    if line.mode not in EXACT_MODES:
+        studies = Counter(point.study_id for point in positive)
+        most = max(studies, key=lambda number: (studies[number], number), default=0)
+        positive = [point for point in positive if point.study_id == most]
+    return {point.version: point for point in positive}
 
 
 def _in_all(lines: Mapping[str, Line], workloads: Sequence[str]) -> list[str]:
@@ -76,6 +85,7 @@ def _recommendation(
     lines: Mapping[str, Line],
     workloads: Sequence[str],
     names: list[str],
+    measured: Iterable[str],
     margin: float,
 ) -> Recommendation:
     table: _Table = {workload: _points(lines[workload]) for workload in workloads}
@@ -114,7 +124,6 @@ def _recommendation(
     for workload in workloads if len(workloads) > 1 else ():
         best, mean = _best(candidates, margin, workload)
         without.append(WithoutOne(workload=workload, best=best, mean=mean))
-    every = dict.fromkeys(name for points in table.values() for name in points)
     recommendation = Recommendation(
         workloads=tuple(workloads),
         margin=margin,
@@ -126,7 +135,7 @@ def _recommendation(
         avoid=tuple(candidate.version for candidate in reversed(candidates) if candidate.dominated_by),
         incomplete={
             name: tuple(workload for workload, points in table.items() if name not in points)
-            for name in every
+            for name in measured
             if name not in names
         },
         answer="",
@@ -184,7 +193,7 @@ def _answer(recommendation: Recommendation) -> str:
         text += f"; avoid {avoid}: another kernel is worse in none of them, and better in some"
     if recommendation.incomplete:
         count = len(recommendation.incomplete)
-        text += f"; {count} more without numbers of some workload: nothing is said of those"
+        text += f"; {count} more without comparable numbers of some workload: nothing is said of those"
     return f"{text[0].upper()}{text[1:]}."
 
 

@@ -3,13 +3,13 @@
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
-from statistics import geometric_mean, median
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
+from ktrial.analysis.comparability import differing_programs, with_same_programs
 from ktrial.analysis.history import change_points
-from ktrial.analysis.history.change_points import ALPHA
-from ktrial.analysis.history.stored_numbers import Facts, Numbers, StudyFacts, StudyNumbers, garbage_kept
+from ktrial.analysis.history.change_points import ALPHA, paired
+from ktrial.analysis.history.stored_numbers import Numbers, StudyFacts, StudyNumbers, garbage_kept
 from ktrial.model.history import (
     History,
     KernelPairs,
@@ -23,10 +23,11 @@ from ktrial.model.history import (
 )
 from ktrial.model.kernel import measured_order
 from ktrial.model.workload import EXACT_MODES, Direction, Mode
-from ktrial.stats.verdict_rules import exact_verdict
+from ktrial.stats.verdict_rules import exact_verdict, mean_value
 
 EXACT = EXACT_MODES
 _DEFAULT_MARGIN = 0.01
+_MOST_NAMED = 3
 _Entry = tuple[StudyNumbers, Numbers]
 
 
@@ -70,16 +71,17 @@ def history(
     `missing` those of them that have no number; else in the order of versions, and builds of one version as
     their study names them. `commits`: places of those of one version that are commits.
 
-    Numbers stand in one line only where machine, settings, mode and metric are the same; of an exact number
-    that was measured twice the later one is taken. The line with the most versions comes first.
+    Numbers stand in one line only where they may be divided by each other: where machine, settings, mode,
+    metric and programs are the same, and of exact numbers the perturbations. Of an exact number that was
+    measured twice the later one is taken. The line with the most versions comes first.
     """
     names = None if kernels is None else tuple(kernels)
     using = [study for study in studies.studies if any(use.label == workload for use in study.workloads)]
     edge = margin or (using[-1].margin if using else _DEFAULT_MARGIN)
     with garbage_kept():
-        by_facts = _by_facts(studies.of(workload), metric, None if names is None else set(names))
+        alike = _alike(studies.of(workload), metric, None if names is None else set(names))
         order = PointOrder(names, commits, by_time)
-        lines = [line_of(workload, facts, entries, order) for facts, entries in by_facts.items()]
+        lines = [line_of(workload, entries, order) for entries in alike]
 
     def last(line: Line) -> float:
         return max((point.started.timestamp() for point in line.points if point.started), default=0.0)
@@ -101,27 +103,31 @@ class PointOrder(NamedTuple):
     by_time: bool = False
 
 
-def _by_facts(
+def _alike(
     studies: Iterable[StudyNumbers], metric: str | None, kernels: Collection[str] | None
-) -> dict[Facts, list[_Entry]]:
-    """Numbers by what those of one line share."""
-    grouped: dict[str, list[_Entry]] = {}
+) -> list[list[_Entry]]:
+    """The numbers of each line: those that may be divided by each other."""
+    grouped: dict[tuple[str, str], dict[str, list[_Entry]]] = {}
     for study in studies:
         for numbers in study.every:
             is_chosen = numbers.is_first if metric is None else numbers.facts[0] == metric
             if is_chosen and (kernels is None or numbers.kernel[0] in kernels):
-                grouped.setdefault(numbers.facts_text, []).append((study, numbers))
-    return {entries[0][1].facts: entries for entries in grouped.values()}
+                perturbations = numbers.perturbations_text if numbers.is_exact else ""
+                by_programs = grouped.setdefault((numbers.facts_text, perturbations), {})
+                by_programs.setdefault(numbers.programs_text, []).append((study, numbers))
+    return [
+        [entry for text in texts for entry in by_programs[text]]
+        for by_programs in grouped.values()
+        for _, texts in with_same_programs(
+            (entries[0][1].programs, text) for text, entries in by_programs.items()
+        )
+    ]
 
 
 def _point(entry: _Entry) -> Point:
     study, numbers = entry
     version, release, digest = numbers.kernel
     values = numbers.values
-    if Mode(numbers.facts[3]) in EXACT and min(values) > 0:
-        value = values[0] if min(values) == max(values) else geometric_mean(values)
-    else:
-        value = float(median(values))
     return Point(
         version=version,
         release=release,
@@ -131,14 +137,17 @@ def _point(entry: _Entry) -> Point:
         treatment=numbers.treatment,
         values=tuple(values),
         perturbations=numbers.perturbations,
-        value=value,
+        value=mean_value(dict(enumerate(values))),
         started=datetime.fromisoformat(numbers.started),
     )
 
 
-def line_of(workload: str, facts: Facts, entries: list[_Entry], order: PointOrder) -> Line:
-    """The points of numbers with the same facts."""
-    metric, unit, direction, mode, machine, qemu, cpu_model, agent_digest, seed, settings = facts
+def line_of(workload: str, entries: list[_Entry], order: PointOrder) -> Line:
+    """The points of numbers that may be divided by each other."""
+    first = entries[0][1]
+    metric, unit, direction, mode, machine, qemu, cpu_model, agent_digest, seed, settings = first.facts
+    points = _with_ratios(_in_order(entries, Mode(mode), order), Mode(mode))
+    measured = [point for point in points if point.value is not None]
     return Line(
         workload=workload,
         metric=metric,
@@ -153,8 +162,39 @@ def line_of(workload: str, facts: Facts, entries: list[_Entry], order: PointOrde
             seed=seed,
             settings=settings,
         ),
-        points=_in_order(entries, Mode(mode), order),
+        perturbations=first.perturbations if Mode(mode) in EXACT else (),
+        programs=with_same_programs((entry[1].programs, entry) for entry in entries)[0][0],
+        trials=_trials(points, Mode(mode)),
+        points=points,
+        ratio=paired(measured[0], measured[-1], Mode(mode)) if len(measured) > 1 else None,
     )
+
+
+def _with_ratios(points: Sequence[Point], mode: Mode) -> tuple[Point, ...]:
+    measured: Point | None = None
+    with_ratios = []
+    for point in points:
+        ratio = paired(measured, point, mode) if measured and point.value is not None else None
+        with_ratios.append(point.model_copy(update={"ratio": ratio}))
+        measured = point if point.value is not None else measured
+    return tuple(with_ratios)
+
+
+def _trials(points: Sequence[Point], mode: Mode) -> str:
+    """`15 trials, 3 perturbations of each kernel: studies 1 (quick) and 4 (compare)`."""
+    studies = sorted({(point.study_id, point.study) for point in points})
+    named = [f"{number} ({name})" for number, name in studies[:_MOST_NAMED]]
+    if len(studies) > _MOST_NAMED:
+        named.append(f"{len(studies) - _MOST_NAMED} more")
+    *others, last = named
+    listed = f"{', '.join(others)} and {last}" if others else last
+    trials = _many(sum(len(point.values) for point in points), "trial")
+    each = f", {_many(len(points[0].values), 'perturbation')} of each kernel" if mode in EXACT else ""
+    return f"{trials}{each}: {'study' if len(studies) == 1 else 'studies'} {listed}"
+
+
+def _many(count: int, word: str) -> str:
+    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
 
 
 def _in_order(entries: list[_Entry], mode: Mode, order: PointOrder) -> tuple[Point, ...]:
@@ -187,6 +227,10 @@ def _difference(first: Line, line: Line) -> str:
     differing = [word for name, word in names.items() if old[name] != new[name]]
     differing += ["mode"] * (first.mode is not line.mode)
     differing += ["unit"] * ((first.metric, first.unit) != (line.metric, line.unit))
+    differing += ["set of perturbations"] * (
+        first.mode is line.mode and first.perturbations != line.perturbations
+    )
+    differing += differing_programs(first.programs, line.programs)
     return f"measured with a different {' and '.join(differing)}" if differing else ""
 
 
@@ -234,6 +278,7 @@ def _line(line: Line, margin: float, kernels: Sequence[str]) -> PairLine:
         settings=line.system.settings,
         margin=margin,
         alone=line.alone,
+        trials=line.trials,
         values=tuple(point.value if point else None for point in points),
         verdicts="".join(_verdict(line, margin, points[i], points[j]) for i, j in pairs_of(len(kernels))),
     )

@@ -14,14 +14,18 @@ from typing import Any, NamedTuple
 
 from pydantic_core import from_json
 
+from ktrial.analysis.comparability import Programs, programs_of, with_same_programs
+from ktrial.model.base import digest
 from ktrial.model.design import BUILD_KINDS, FactorKind, Perturbation, Treatment
 from ktrial.model.study import REAL_MACHINES, Disk, MachineSettings, Study, treatments
 from ktrial.model.trial import Outcome, Provenance, Trial
-from ktrial.model.workload import STRING_BYTES, Sample
+from ktrial.model.workload import EXACT_MODES, STRING_BYTES, Mode, Sample
 from ktrial.store.errors import TrialsDamaged
 from ktrial.store.store import Store
 from ktrial.store.study_rows import OF_STUDY, StudySummaries
 
+_SHARED = 4
+"""The first so many fields of Numbers are texts that many of them share."""
 _AT_ONCE = 1_000
 """Trials whose summaries are written in one transaction."""
 _MANY_TRIALS = 5_000
@@ -71,13 +75,14 @@ class Numbers(NamedTuple):
     """
 
     facts_text: str
+    kernel_text: str
+    programs_text: str
+    perturbations_text: str
     is_first: bool
     """Whether their metric is the one that the treatment's trials say first."""
-    kernel_text: str
     treatment: str
     started: str
     """When the first of them was, as ISO 8601."""
-    perturbations_text: str
     values: Sequence[float]
 
     @property
@@ -86,9 +91,20 @@ class Numbers(NamedTuple):
         return _tuple_in(self.facts_text)
 
     @property
+    def is_exact(self) -> bool:
+        """Whether they are without noise."""
+        return _is_exact(self.facts_text)
+
+    @property
     def kernel(self) -> tuple[str, str, str]:
         """Its name (or what the treatment is called), release and digest."""
         return _tuple_in(self.kernel_text)
+
+    @property
+    def programs(self) -> Programs:
+        """What they were measured with, apart from the machine, as far as trials noted it."""
+        programs: Programs = json.loads(self.programs_text)
+        return programs
 
     @property
     def perturbations(self) -> tuple[Perturbation, ...]:
@@ -267,34 +283,46 @@ def numbers_of(number: int, study: Study, trials: Sequence[Trial], workload: str
         # Where the study names it: by its levels, of which any may be the baseline.
         return tuple(factor.levels.index(treatment.levels[factor.name]) for factor in study.factors)
 
+    command = next((use.command for use in study.workloads if use.label == workload), None)
     every: list[Numbers] = []
     for treatment in sorted(treatments(study), key=place):
         if measured := by_treatment.get(treatment.key):
-            every += _of_treatment(treatment, settings_in_words(study, treatment), measured)
+            settings = settings_in_words(study, treatment)
+            every += _of_treatment(treatment, settings, digest(command) if command else "", measured)
     return StudyNumbers(number, study.name, tuple(metrics), tuple(every))
 
 
 def _of_treatment(
-    treatment: Treatment, settings: str, measured: Sequence[tuple[Trial, Sample]]
+    treatment: Treatment, settings: str, command: str, measured: Sequence[tuple[Trial, Sample]]
 ) -> Iterator[Numbers]:
+    """One for each kernel, machine and set of programs that its trials had: all have the same ones, unless
+    something was exchanged while the study ran.
+    """
     names = (sample.metric for _, sample in measured)
     first = next((name for name in names if name != STRING_BYTES.name), None)
-    by_facts: dict[str, list[tuple[Trial, Sample]]] = {}
+    by_facts: dict[tuple[str, str], list[tuple[Trial, Sample]]] = {}
     for trial, sample in measured:
-        by_facts.setdefault(_facts(settings, trial.provenance, sample), []).append((trial, sample))
-    for facts, of_facts in by_facts.items():
-        provenance = of_facts[0][0].provenance
-        in_order = sorted(of_facts, key=lambda pair: pair[0].planned.block)
-        kernel = (provenance.kernel or treatment.label, provenance.kernel_release, provenance.kernel_digest)
-        yield Numbers(
-            facts_text=facts,
-            is_first=_tuple_in(facts)[0] == first,
-            kernel_text=_text(kernel),
-            treatment=treatment.label,
-            started=min(trial.started for trial, _ in of_facts).isoformat(),
-            perturbations_text=_as_text(tuple(trial.planned.perturbation for trial, _ in in_order)),
-            values=tuple(sample.value for _, sample in in_order),
-        )
+        key = (_facts(settings, trial.provenance, sample), _kernel(treatment, trial.provenance))
+        by_facts.setdefault(key, []).append((trial, sample))
+    for (facts, kernel), of_facts in by_facts.items():
+        metric = _tuple_in(facts)[0]
+        pairs = ((programs_of(pair[0].provenance, metric, command), pair) for pair in of_facts)
+        for programs, of_programs in with_same_programs(pairs):
+            in_order = sorted(of_programs, key=lambda pair: pair[0].planned.block)
+            yield Numbers(
+                facts_text=facts,
+                is_first=metric == first,
+                kernel_text=kernel,
+                programs_text=_text(dict(sorted(programs.items()))),
+                treatment=treatment.label,
+                started=min(trial.started for trial, _ in of_programs).isoformat(),
+                perturbations_text=_as_text(tuple(trial.planned.perturbation for trial, _ in in_order)),
+                values=tuple(sample.value for _, sample in in_order),
+            )
+
+
+def _kernel(treatment: Treatment, provenance: Provenance) -> str:
+    return _text((provenance.kernel or treatment.label, provenance.kernel_release, provenance.kernel_digest))
 
 
 def _facts(settings: str, provenance: Provenance, sample: Sample) -> str:
@@ -337,6 +365,11 @@ def _perturbations_in(text: str) -> tuple[Perturbation, ...]:
 
 
 @lru_cache(maxsize=4096)
+def _is_exact(facts: str) -> bool:
+    return Mode(_tuple_in(facts)[3]) in EXACT_MODES
+
+
+@lru_cache(maxsize=4096)
 def _tuple_in(text: str) -> tuple[Any, ...]:
     return tuple(json.loads(text))
 
@@ -345,16 +378,11 @@ def packed(content: StudyNumbers | StudyFacts) -> bytes:
     """As the store keeps it. What many numbers of a study share is written once."""
     plain: dict[str, Any] = content._asdict()
     if isinstance(content, StudyNumbers):
-        texts = (
-            text
-            for numbers in content.every
-            for text in (numbers.facts_text, numbers.kernel_text, numbers.perturbations_text)
-        )
+        texts = (text for numbers in content.every for text in numbers[:_SHARED])
         shared = {text: place for place, text in enumerate(dict.fromkeys(texts))}
         plain["shared"] = list(shared)
         plain["every"] = [
-            (shared[facts], first, shared[kernel], treatment, started, shared[perturbations], values)
-            for facts, first, kernel, treatment, started, perturbations, values in content.every
+            (*(shared[text] for text in numbers[:_SHARED]), *numbers[_SHARED:]) for numbers in content.every
         ]
     return zlib.compress(_text(plain).encode(), _LEVEL)
 
@@ -371,8 +399,7 @@ def unpacked_numbers(content: bytes) -> StudyNumbers:
     plain = from_json(zlib.decompress(content))
     shared = plain["shared"]
     every = [
-        Numbers(shared[facts], first, shared[kernel], treatment, started, shared[perturbations], values)
-        for facts, first, kernel, treatment, started, perturbations, values in plain["every"]
+        Numbers(*map(shared.__getitem__, numbers[:_SHARED]), *numbers[_SHARED:]) for numbers in plain["every"]
     ]
     return StudyNumbers(plain["study_id"], plain["study"], tuple(plain["metrics"]), every)
 
@@ -380,7 +407,7 @@ def unpacked_numbers(content: bytes) -> StudyNumbers:
 # How a study sets its machine, in words: numbers under other settings stand in other lines of a history.
 
 _OF_THE_KERNEL = BUILD_KINDS | {FactorKind.KERNEL}
-_MILLISECOND = 1_000_000
+_MILLISECOND, _SECOND = 1_000_000, 1_000_000_000
 
 
 def settings_in_words(study: Study, treatment: Treatment) -> str:
@@ -419,6 +446,20 @@ def _machine_settings(machine: MachineSettings) -> Iterator[str]:
         yield from (f"io.max {line}" for line in machine.cgroup.io)
     if machine.disk:
         yield _disk(machine.disk)
+    usual = MachineSettings()
+    if machine.settle_ns != usual.settle_ns:
+        yield f"settled for {machine.settle_ns / _SECOND:g} s"
+    if machine.files:
+        yield f"with {' '.join(machine.files)}"
+    if machine.quantum_ns != usual.quantum_ns:
+        yield f"rounds of {machine.quantum_ns} ns"
+    if machine.topology:
+        nodes = (
+            f", nodes of {', '.join(map(str, sizes))} MiB" if (sizes := machine.topology.nodes_mib) else ""
+        )
+        yield f"{machine.topology}{nodes}"
+    if machine.memory_model != usual.memory_model:
+        yield f"memory model {machine.memory_model.value}"
 
 
 def _disk(disk: Disk) -> str:

@@ -361,7 +361,7 @@ def recommend(
     if recommendation.left_out:
         console.print(one_line(f"not measured, and left out: {', '.join(recommendation.left_out)}"))
     for name, missing in recommendation.incomplete.items():
-        console.print(one_line(f"{name}: not judged, it has no number of {', '.join(missing)}"))
+        console.print(one_line(f"{name}: not judged, it has no comparable number of {', '.join(missing)}"))
     console.print(one_line(recommendation.answer), style="bold")
 
 

@@ -24,7 +24,7 @@ from ktrial.model.comparison import Matrix, MatrixCell
 from ktrial.model.design import told_apart
 from ktrial.model.history import Across, ChangeKind, ChangePoint, History, Line
 from ktrial.report.history import versions
-from ktrial.report.matrix import answer_of, heat_map
+from ktrial.report.matrix import answer_of, heat_map, trials_of
 
 _HAS_PARAMETERS = re.compile(r"\(.*\)$")
 _LEAST_TO_JUDGE = 16
@@ -45,6 +45,7 @@ def _print_line(line: Line, history: History, console: Console) -> None:
     system = line.system
     about = [MODE_NAMES[line.mode], system.machine, system.cpu_model, system.settings]
     console.print(Text(one_line("; ".join(part for part in about if part)), style="dim"))
+    console.print(Text(one_line(line.trials), style="dim"))
     if line.alone:
         console.print(Text(f"not compared with the lines above: {one_line(line.alone)}", style="yellow"))
     console.print()
@@ -90,7 +91,10 @@ def sentence(change: ChangePoint, unit: str) -> str:
         by = f"{before} → {after}"
     steps = " (in small steps)" if change.kind is ChangeKind.CREEP else ""
     chance = f", p {change.p:.2g}" if change.p is not None else ""
-    return f"{words.symbol} {change.version}: {by} against {change.since}{steps}, {words.word}{chance}"
+    levels = "" if change.is_paired else ", between levels of unpaired trials"
+    return (
+        f"{words.symbol} {change.version}: {by} against {change.since}{steps}, {words.word}{levels}{chance}"
+    )
 
 
 # A matrix for the terminal: coloured ratios with the marks of their verdicts, readable without colour.
@@ -109,6 +113,7 @@ def print_matrix(matrix: Matrix, console: Console) -> None:
     if matrix.has_scatter:
         marks += f", {SCATTER_MARK} {SCATTER_MEANING}"
     console.print(Text(f"{marks}; margin {breakable(number_format.percentage(matrix.margin))}", style="dim"))
+    console.print(Text(one_line(breakable(trials_of(matrix))), style="dim"))
     for problem in matrix.problems:
         console.print(Text(one_line(problem), style="red"))
     largest = sorted((cell for row in matrix.rows for cell in row.cells if cell.why), key=_size)[:_MOST_WHYS]

@@ -287,12 +287,6 @@ def results_table(studies: Iterable[StudyRow]) -> Table:
     return table(_RESULTS, studies, "results")
 
 
-def first_to_last(history: History) -> float | None:
-    """The last value of a history's first line by its first one; None where it has no such values."""
-    values = [point.value for point in history.lines[0].points if point.value is not None]
-    return values[-1] / values[0] if values and values[0] > 0 else None
-
-
 def _count(value: int) -> Cell:
     return Cell(value, str(value))
 
@@ -325,7 +319,7 @@ _WORKLOADS: tuple[Field[_WorkloadRow], ...] = (
         Column("changes", "change points", numeric=True),
         lambda row: _count(len(row.history.lines[0].changes)),
     ),
-    Field(Column("ratio", "first to last", numeric=True), lambda row: change(first_to_last(row.history))),
+    Field(Column("ratio", "first to last", numeric=True), lambda row: change(row.history.lines[0].ratio)),
 )
 
 _KERNELS: tuple[Field[_KernelRow], ...] = (

@@ -74,9 +74,11 @@
   function row(line, i, j) {
     const letter = verdictOf(line, i, j);
     const name = line.page ? element('a', {href: line.page}, line.short) : element('bdi', {}, line.short);
+    // In real time two numbers are not divided that need not be of common blocks.
+    const ratio = letter === 't' ? NONE : change(line.values[i], line.values[j], line.seconds);
     return element('tr', {},
-      element('th', {scope: 'row'}, name, ...remarks(line)),
-      element('td', {className: 'number cell'}, change(line.values[i], line.values[j], line.seconds)),
+      element('th', {scope: 'row', title: line.trials}, name, ...remarks(line)),
+      element('td', {className: 'number cell'}, ratio),
       element('td', {}, chip(letter)),
       element('td', {className: 'number'}, quantity(line.values[i], line.seconds)),
       element('td', {className: 'number'}, quantity(line.values[j], line.seconds)));
