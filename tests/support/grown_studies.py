@@ -148,7 +148,7 @@ _NUMBER = -987654321
 """In place of a study's number."""
 
 
-_STUDIES = ("id", "name", "digest", "spec", "created")
+_STUDIES = ("id", "name", "digest", "spec", "created", "made_by")
 
 
 _NOTED = ("study_id", "what", "digest")
@@ -248,7 +248,13 @@ class _First:
     def _row(self, copy: int) -> tuple[tuple[object, ...], tuple[object, ...]]:
         named: Study = self._study.model_copy(update={"name": f"{self._study.name}-{copy}"})
         spec = named.model_dump(mode="json")
-        row = {"name": named.name, "digest": digest(named), "spec": spec, "created": self._created}
+        row = {
+            "name": named.name,
+            "digest": digest(named),
+            "spec": spec,
+            "created": self._created,
+            "made_by": "",
+        }
         shown = (1 + copy, named.name, row["digest"], json.dumps(spec), str(self._created))
         return shown, (1 + copy, "study", study_row_digest(row))
 

@@ -34,6 +34,7 @@ def calibration_study(study: Study, blocks: int = BLOCKS) -> Study:
             "question": "What can be told apart here, where nothing was changed?",
             "factors": (factor,),
             "timing": Timing(blocks=blocks, stopping=Stopping.FIXED, alpha=alpha),
+            "made_by": "calibrate",
         }
     )
 

@@ -52,8 +52,12 @@ class Store:
 
     @property
     def studies(self) -> tuple[str, ...]:
-        """The names of all studies, the newest last. Raises StoreError."""
-        return tuple(stored.study.name for stored in self._opened.studies())
+        """The names of all studies but those that commands made for themselves, the newest last.
+
+        Raises StoreError.
+        """
+        stored = (stored.study for stored in self._opened.studies())
+        return tuple(study.name for study in stored if not study.made_by)
 
     def close(self) -> None:
         """Close it. Results that were read stay as they are."""

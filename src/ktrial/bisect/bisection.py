@@ -25,6 +25,7 @@ from ktrial.bisect.decision import (
     share,
 )
 from ktrial.bisect.measurement import (
+    NAME,
     Ground,
     Laboratory,
     Setup,
@@ -234,8 +235,13 @@ def confirm(terms: Terms, setups: Mapping[str, Setup], runs: Runs) -> Confirmed:
     return Confirmed(study.name, explanations)
 
 
-def study_of(name: str, setups: Mapping[str, Setup], measurement: Measurement, margin: float) -> Study:
-    """A study whose treatments are the candidates: kernels, or settings of one kernel."""
+def study_of(
+    name: str, setups: Mapping[str, Setup], measurement: Measurement, margin: float, made_by: str = ""
+) -> Study:
+    """A study whose treatments are the candidates: kernels, or settings of one kernel.
+
+    `made_by`: the command whose own it is; that which confirms the result is the user's.
+    """
     rows = [levels_of(setup) for setup in setups.values()]
     factors = [factor for key in rows[0] if (factor := _factor(key, [row[key] for row in rows])) is not None]
     kernel = "" if any(factor.kind is FactorKind.KERNEL for factor in factors) else str(rows[0][FACTOR])
@@ -251,6 +257,7 @@ def study_of(name: str, setups: Mapping[str, Setup], measurement: Measurement, m
         margin=margin,
         design=Design.LISTED,
         listed=tuple({name: row[name] for name in names} for row in rows[1:]),
+        made_by=made_by,
     )
 
 
@@ -293,7 +300,7 @@ class TrialBlocks:
                 return None
         if self.counts.get(candidates, 0) < count:
             setups = {str(at): self.setups[candidate] for at, candidate in enumerate(candidates)}
-            study = study_of("bisect", setups, self.terms.measurement, self.terms.margin)
+            study = study_of(NAME, setups, self.terms.measurement, self.terms.margin, NAME)
             study = study.model_copy(update={"timing": Timing(blocks=MOST_BLOCKS, alpha=self.terms.alpha)})
             if candidates not in self.questions:
                 labels = ", ".join(self.ground.label(candidate) for candidate in candidates)

@@ -74,6 +74,7 @@ def candidate_study(kernel: Kernel, measurement: Measurement, settings: Settings
         factors=(kernel_factor(kernel.name), *factors),
         workloads=measurement.workloads,
         perturbations=measurement.perturbations,
+        made_by=NAME,
     )
 
 

@@ -151,6 +151,10 @@ class ActivityObserver(Observer):
         if self._thread:
             self._thread.start()
 
+    def begin(self) -> None:
+        """The run is told now: a study without trials stays that somebody runs."""
+        self._write()
+
     def end(self) -> None:
         """The run has ended: what was told of it is taken away."""
         self._ended.set()

@@ -156,9 +156,9 @@ class Runs:
         """Run what the store has not got of these."""
         proving = self.proving
         study = proof_study(self.question, perturbations or proving.perturbations, rows)
-        number = proving.store.study(resolved(study))
         take_over(study, proving.store, self.machine, proving.resources)
-        stored = len(proving.store.finished_keys(number, apart_from=TRIED_AGAIN))
+        own = proving.store.newest(digest=digest(resolved(study)))
+        stored = len(proving.store.finished_keys(own.id, apart_from=TRIED_AGAIN)) if own else 0
         begun = _cpu_seconds()
         record = run(
             study,
@@ -176,11 +176,14 @@ class Runs:
         self.studies.append(f"{record.study.name} (number {record.id})")
         return Counted(self.question, record, Counts(record, self.question.workload))
 
-    def stored_of(self, rows: Sequence[Reverting]) -> "Counted":
-        """What the store has of these, though the run was interrupted."""
+    def stored_of(self, rows: Sequence[Reverting]) -> "Counted | None":
+        """What the store has of these, though the run was interrupted; None where it has nothing."""
         store = self.proving.store
-        number = store.study(resolved(proof_study(self.question, self.proving.perturbations, rows)))
-        record = load_record(store, number)
+        study = resolved(proof_study(self.question, self.proving.perturbations, rows))
+        own = store.newest(digest=digest(study))
+        if own is None:
+            return None
+        record = load_record(store, own.id)
         return Counted(self.question, record, Counts(record, self.question.workload))
 
     @property
@@ -537,6 +540,8 @@ class _Proving:
         if not rows:
             return ()
         counted = self._runs.stored_of(with_controls(rows))
+        if counted is None:
+            return ()
         complete = [row for row in rows if all(map(counted.is_whole, with_controls([row])))]
         judged = [self._judged(counted, row) for row in complete]
         return tuple(sorted(judged, key=lambda result: -abs(result.effect)))
@@ -570,7 +575,7 @@ class _Proving:
 
 # The study behind a proof: two treatments, and each with one thing, or several, taken back.
 
-_PREFIX = "explain-"
+_PREFIX, _COMMAND = "explain-", "explain"
 _KINDS = {
     CauseKind.SETTING: FactorKind.SETTING,
     CauseKind.FEATURE: FactorKind.SETTING,
@@ -626,13 +631,9 @@ def proof_study(question: AttributionQuestion, perturbations: int, rows: Sequenc
             "design": Design.LISTED,
             "listed": tuple(dict(_levels(question, row)) for row in every),
             "search": None,
+            "made_by": _COMMAND,
         }
     )
-
-
-def is_of_proof(study: Study) -> bool:
-    """Whether the study is one that a proof has made, as far as its name and its design tell."""
-    return study.name.startswith(_PREFIX) and study.design is Design.LISTED
 
 
 def treatment_of(question: AttributionQuestion, study: Study, row: Reverting) -> Treatment:

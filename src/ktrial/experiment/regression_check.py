@@ -56,6 +56,8 @@ _INSTRUCTIONS = "instructions"
 
 # Baselines: what a kernel was measured to cost, kept in the store under a name, with its provenance.
 
+CHECK, BASELINE = "check", "baseline"
+"""The commands that make such studies for themselves."""
 QUESTION = "What does this kernel cost in a check?"
 """Of what is measured for a check, the kernel under test and a kernel as baseline: each content once."""
 HOST = "host"
@@ -169,7 +171,7 @@ def _comparable(
 
     def tested() -> StudyRecord:
         try:
-            return measure("check", QUESTION, kernel, measurement, runs)
+            return measure(CHECK, QUESTION, kernel, measurement, runs, CHECK)
         except TrialsNotMeasured as error:
             raise AnalysisError(
                 f"The machine failed while it ran {kernel.name}: {error.problem}.",
@@ -309,7 +311,7 @@ def save_baseline(name: str, kernel: Kernel, measurement: Measurement, runs: Run
     before = [study for study in runs.store.studies() if study.study.name == PREFIX + name]
     # To the microsecond: each time it is another study, so that nothing measured earlier is taken for it.
     question = f"Baseline {name}, saved {datetime.now(UTC):%Y-%m-%d %H:%M:%S.%f} UTC."
-    study_record = measure(PREFIX + name, question, kernel, measurement, runs)
+    study_record = measure(PREFIX + name, question, kernel, measurement, runs, BASELINE)
     if problem := problem_of(study_record):
         runs.store.delete(study_record.id)
         raise _not_measured(name, problem)
@@ -328,7 +330,7 @@ def kernel_named(name: str, runs: Runs) -> Kernel:
 
 def of_kernel(kernel: Kernel, measurement: Measurement, runs: Runs) -> Baseline:
     """A kernel as baseline, measured now unless the store has it. Raises AnalysisError."""
-    study_record = measure("check", QUESTION, kernel, measurement, runs)
+    study_record = measure(CHECK, QUESTION, kernel, measurement, runs, CHECK)
     if problem := problem_of(study_record):
         raise _not_measured(kernel.name, problem)
     return Baseline(kernel.name, False, study_record, kernel)

@@ -1,7 +1,7 @@
 """Run a study: plan, skip what is finished, obtain kernels, prepare, run trials at once, store, resume."""
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -130,6 +130,7 @@ def run(
             raise session.interrupted() from None
         finally:
             session.leave()
+            session.discard_if_empty()
             if is_own and isinstance(machine, RemoteMachine):
                 machine.close()
     return keep_record(store, session.study_id)
@@ -381,16 +382,37 @@ class _Session:
         self._run_missing(self.plan.trials)
 
     def _begin(self) -> None:
-        self.study_id = self.store.study(self.study)
-        fault_point("session: study stored")
-        self.study = in_stored_order(self.study, self.store.find(self.study_id).study, self.observer)
-        activity = ActivityObserver(self.observer, self.store, self.study_id, self.machine.mode)
-        self.observer = self.kernels.observer = activity
-        self.leave = activity.end
+        stored = self._store_study()
+        self.study = in_stored_order(self.study, stored, self.observer)
         self.finished_keys = set(self.store.finished_keys(self.study_id, apart_from=self.replaced))
         if self.finished_keys:
             self.store.trials(self.study_id)  # no verdict comes of damaged ones: told before others run
         self.observer.study_planned(self.plan, self.finished)
+
+    def _store_study(self) -> Study:
+        """The study as it is stored, which says from now on that it is being run.
+
+        Until that is said another run of it, which ends without a trial, may take it away: it is stored anew.
+        """
+        key, observer = digest(self.study), self.observer
+        while True:
+            self.study_id = self.store.study(self.study)
+            fault_point("session: study stored")
+            activity = ActivityObserver(observer, self.store, self.study_id, self.machine.mode)
+            self.observer = self.kernels.observer = activity
+            self.leave = activity.end
+            if not self.store.finished_keys(self.study_id):
+                activity.begin()
+            stored = self.store.newest(digest=key)
+            if stored is not None and stored.id == self.study_id:
+                return stored.study
+            activity.end()
+
+    def discard_if_empty(self) -> None:
+        """A study of no trials is not kept."""
+        if self.study_id:
+            with suppress(StoreError):  # what ended the run is told
+                self.store.remove_if_empty(self.study_id)
 
     def _run_missing(self, trials: Iterable[PlannedTrial]) -> None:
         fault_point("session: before a block")
@@ -418,10 +440,17 @@ class _Session:
         raise TrialsNotMeasured(
             f"{len(trials)} of {self.total} trials were not measured, since the machine failed: the host's "
             f"fault, not the kernel's. They are {', '.join(names)}{more}. The first said: {problem}.",
-            hint="nothing is concluded from that. What was measured is stored "
-            f"({self.finished} trials: ktrial show), and the same command runs the others again; "
-            "ktrial doctor says what this host lacks",
+            hint=f"nothing is concluded from that. {self._kept}; ktrial doctor says what this host lacks",
             problem=problem,
+        )
+
+    @property
+    def _kept(self) -> str:
+        if not self.finished:
+            return "No trial is kept, and the same command runs all of them"
+        return (
+            f"What was measured is stored ({self.finished} trials: ktrial show), and the same command runs "
+            "the others again"
         )
 
     def interrupted(self) -> Interrupted:

@@ -71,10 +71,12 @@ class Runs:
         )
 
 
-def measure(name: str, question: str, kernel: Kernel, measurement: Measurement, runs: Runs) -> StudyRecord:
+def measure(
+    name: str, question: str, kernel: Kernel, measurement: Measurement, runs: Runs, made_by: str
+) -> StudyRecord:
     """Run the trials that the store lacks, and return the study `name`. Raises what `session.run` raises.
 
-    Trials that failed before are tried again.
+    Trials that failed before are tried again. `made_by`: the command whose own study it is.
     """
     study = Study(
         name=name,
@@ -83,6 +85,7 @@ def measure(name: str, question: str, kernel: Kernel, measurement: Measurement, 
         factors=(kernel_factor(kernel.name),),
         workloads=measurement.workloads,
         perturbations=measurement.perturbations,
+        made_by=made_by,
     )
     return runs.run(study, {kernel.name: kernel})
 

@@ -12,6 +12,7 @@ from ktrial.experiment.resources import Resources
 from ktrial.experiment.trial import provenance, run_trial
 from ktrial.kernels import Progress, silent
 from ktrial.machines import Machine
+from ktrial.model.base import digest
 from ktrial.model.design import PlannedTrial, Treatment
 from ktrial.model.kernel import Kernel
 from ktrial.model.study import Study, kernel_of, plan, treatments
@@ -76,18 +77,18 @@ def take_over(study: Study, store: Store, machine: Machine, resources: Resources
     out the same to the last digit. Raises StoreError.
     """
     study = resolved(study)
-    number = store.study(study)
-    finished = store.finished_keys(number)
+    own = store.newest(digest=digest(study))
+    finished = store.finished_keys(own.id) if own else set()
     missing = [trial for trial in plan(study).trials if trial.key not in finished]
     taken, identities = 0, _Identities(machine)
     newest_first = sorted(store.readable_studies()[0], key=lambda study: -study.id) if missing else ()
     for stored in newest_first:  # what ran last has most of it, and is small
         if not missing:
             break
-        if stored.id != number and stored.study.machine.kind == study.machine.kind:
+        if (own is None or stored.id != own.id) and stored.study.machine.kind == study.machine.kind:
             same = _same_treatments(stored.study, missing, study, resources)
             for trial in _trials(store, stored, missing, same, identities) if same else ():
-                taken += store.add_trial(number, trial)
+                taken += store.add_trial(store.study(study), trial)
                 missing = [one for one in missing if one.key != trial.planned.key]
     return taken
 
@@ -264,7 +265,7 @@ def differences(before: Trial, repeated: Trial) -> tuple[Difference, ...]:
 def _facts(trial: Trial) -> dict[str, str]:
     provenance = trial.provenance
     facts = {"ktrial": provenance.ktrial, "QEMU": provenance.qemu, "kernel": provenance.kernel_digest}
-    facts |= {f"executed: {program}": digest for program, digest in provenance.executed.items()}
+    facts |= {f"executed: {program}": content for program, content in provenance.executed.items()}
     facts |= {"outcome": trial.outcome.value, "reason": trial.reason}
     facts |= {f"setting {path}": value for path, value in trial.settings.items()}
     for sample in trial.samples:

@@ -26,6 +26,8 @@ from ktrial.model.regression_check import Decision, RegressionCheck
 from ktrial.model.study import Measurement, StudyRecord
 from ktrial.store.store import Store
 
+WATCH = "watch"
+"""The command that makes studies for itself, each a kernel that a history shows."""
 PREFIX = "watch:"
 """What a target's studies are called, before the target; a study file cannot choose such a name."""
 GIT = "git:"
@@ -99,7 +101,7 @@ def look(
     if earlier and _content(earlier[-1]) == kernel.digest:
         return TargetLook(target, News.UNCHANGED, _shown(earlier[-1]))
     different = [record for record in earlier if _content(record) != kernel.digest]
-    latest = measure(PREFIX + target, QUESTION, kernel, measurement, runs)
+    latest = measure(PREFIX + target, QUESTION, kernel, measurement, runs, WATCH)
     if not different:
         return TargetLook(target, News.FIRST, _shown(latest))
     before = different[-1]

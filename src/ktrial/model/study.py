@@ -387,6 +387,9 @@ class Study(Model):
     """What the study calls a kernel → how it is built from source, before a factor changes that."""
     search: Search | None = Field(default=None, exclude_if=lambda value: value is None)
     """In place of factors: what is searched, and what for."""
+    made_by: str = Field(default="", exclude_if=lambda value: not value)
+    """The command that made it for itself, as one of its steps: `explain`, `bisect`. Only `ktrial list --all`
+    shows it, and no name stands for it. Empty: it is the user's."""
 
     references: References = Field(default=References(), exclude=True, repr=False)
     """What its names mean. Not stored: who reads a study resolves them (studyfile.references.resolved)."""

@@ -6,6 +6,7 @@ The answer is stored as well: what has ended is read, whatever a newer optimiser
 import math
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from ktrial import interruption
@@ -17,6 +18,7 @@ from ktrial.experiment.observer import Observer
 from ktrial.experiment.resources import Resources, default_resources, sources_for
 from ktrial.experiment.session import in_stored_order
 from ktrial.machines import Machine
+from ktrial.model.base import digest
 from ktrial.model.design import PlannedTrial
 from ktrial.model.study import Study
 from ktrial.model.trial import Outcome, Trial
@@ -48,17 +50,18 @@ def run_search(
     Raises TuningError, Interrupted after Ctrl-C and SIGTERM, HOST_PROBLEMS, StoreError.
     """
     resources = sources_for(machine, resources or default_resources())
-    number = store.study(study)
-    study = in_stored_order(study, store.find(number).study, observer or Observer())
-    if (known := store.answer(number)) is not None:
-        return known
-    stored = store.trials(number, counted=False)
+    stored: tuple[Trial, ...] = ()
+    if before := store.newest(digest=digest(study)):
+        study = in_stored_order(study, before.study, observer or Observer())
+        if (known := store.answer(before.id)) is not None:
+            return known
+        stored = store.trials(before.id, counted=False)
 
     def keep(trial: Trial) -> None:
-        store.add_trial(number, trial)
+        store.add_trial(store.study(study), trial)  # with its first run it is stored, not before
 
     def forget(withdrawn: Sequence[PlannedTrial]) -> None:
-        store.remove_trials_of(number, [one.key for one in withdrawn])
+        store.remove_trials_of(store.study(study), [one.key for one in withdrawn])
 
     with interruption.caught():
         measuring = TrialEvaluator(study, machine, resources, observer or Observer(), keep, forget)
@@ -71,8 +74,10 @@ def run_search(
             tuned = _tune(study, measuring, stored, progress)
             interruption.check()
         except KeyboardInterrupt:
-            raise _interrupted(store, number) from None
-    store.add_answer(number, tuned)
+            raise _interrupted(store, study) from None
+        finally:
+            _discard_if_empty(store, study)
+    store.add_answer(store.study(study), tuned)
     return tuned
 
 
@@ -128,9 +133,17 @@ class _Replay:
         raise _NotMeasured
 
 
-def _interrupted(store: Store, number: int) -> Interrupted:
+def _discard_if_empty(store: Store, study: Study) -> None:
+    """A search whose runs were all withdrawn is not kept."""
+    with suppress(StoreError):  # what ended it is told
+        if stored := store.newest(digest=digest(study)):
+            store.remove_if_empty(stored.id)
+
+
+def _interrupted(store: Store, study: Study) -> Interrupted:
     try:
-        kept = len(store.finished_keys(number))
+        stored = store.newest(digest=digest(study))
+        kept = len(store.finished_keys(stored.id)) if stored else 0
     except StoreError as error:
         return Interrupted(what=f"no run is known to be kept. {error.message}", hint=error.advice)
     what = f"{kept} runs are stored, nothing of them is lost"

@@ -291,7 +291,7 @@ def boots_in(measurement: Measurement, runs: Runs) -> Boots:
     once = replace(measurement, workloads=(NULL_CONTROL,), perturbations=1)
 
     def boots(kernel: Kernel) -> str:
-        record = measure(BOOT, QUESTION, kernel, once, runs)
+        record = measure(BOOT, QUESTION, kernel, once, runs, BOOT)
         wrong = [trial for trial in failed(record) if trial.outcome is not Outcome.WORKLOAD_FAILED]
         return failures(wrong, record.planned) if wrong else ""
 
@@ -304,7 +304,7 @@ def coverage(base: Kernel, uses: Iterable[WorkloadUse], measurement: Measurement
     not_run: dict[str, str] = {}
     for use in uses:
         alone = replace(measurement, workloads=(use,), perturbations=1)
-        record = measure(COVERAGE, QUESTION, base, alone, runs)
+        record = measure(COVERAGE, QUESTION, base, alone, runs, COVERAGE)
         if problem := problem_of(record):
             not_run[use.label] = problem
         elif profile := profile_in(record, use.label, runs):
@@ -329,7 +329,7 @@ def profile_in(record: StudyRecord, label: str, runs: Runs) -> Profile | None:
 
 def trials_of(kernel: Kernel, measurement: Measurement, runs: Runs) -> StudyRecord:
     """The trials of one step's kernel, in the store; run where they are not there."""
-    return measure(NAME, QUESTION, kernel, measurement, runs)
+    return measure(NAME, QUESTION, kernel, measurement, runs, NAME)
 
 
 # Each patch alone on the base: what it costs there, and whether that depends on the patches before it.

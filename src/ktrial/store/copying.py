@@ -151,7 +151,7 @@ def _insert_study(
         raise NotItsCopy(target, source, number, study.row["name"])
     if same is not None:
         return int(same)
-    values = {name: study.row[name] for name in ("name", "digest", "spec", "created")}
+    values = {name: study.row[name] for name in ("name", "digest", "spec", "created", "made_by")}
     values |= {"id": number} if keeps_number else {}
     inserted = connection.execute(insert(studies).values(**values)).inserted_primary_key
     assert inserted is not None, "every table has one integer as its key"

@@ -33,7 +33,7 @@ SCHEMA_VERSION = 1
 PlannedTrial, Provenance, DataWarning, Tuned): an older ktrial must refuse what it cannot read. Whoever raises
 it lets `ktrial.store.store` bring older stores up to it."""
 _STUDIES = """
-SELECT studies.id, studies.name, studies.digest, studies.spec, studies.created,
+SELECT studies.id, studies.name, studies.digest, studies.spec, studies.created, studies.made_by,
     coalesce(counted.finished, 0), coalesce(counted.failed, 0),
     (SELECT digest FROM study_digests WHERE study_id = studies.id AND what = 'study'),
     (SELECT digest FROM study_digests WHERE study_id = studies.id AND what = 'trials')
@@ -71,9 +71,10 @@ class StudyRow:
 
         Raises ValueError, also where the row is not what was noted, or trials are missing; TypeError.
         """
-        number, name, digest, spec, created, finished, failed, noted, noted_trials = row
+        number, name, digest, spec, created, made_by, finished, failed, noted, noted_trials = row
         made = cls(number, name, digest, json.loads(spec), moment(created), int(finished), int(failed))
         as_row = {"name": name, "digest": digest, "spec": made.spec, "created": made.created}
+        as_row["made_by"] = made_by
         if noted != study_row_digest(as_row):
             raise ValueError("the study is not what was stored")
         if noted_trial_count(noted_trials) != made.finished:
@@ -84,6 +85,11 @@ class StudyRow:
     def question(self) -> str:
         """The study's question."""
         return str(self.spec["question"])
+
+    @property
+    def made_by(self) -> str:
+        """The command that made it for itself; empty: it is the user's."""
+        return str(self.spec.get("made_by", ""))
 
     @property
     def is_search(self) -> bool:
@@ -138,7 +144,7 @@ class StudyRow:
 def study_row_digest(row: Mapping[Any, Any]) -> str:
     """SHA-256 of what a row of `studies` says."""
     created = row["created"].replace(tzinfo=None).isoformat()
-    values = [row["name"], row["digest"], row["spec"], created]
+    values = [row["name"], row["digest"], row["spec"], created, row["made_by"]]
     return hashlib.sha256(json.dumps(values, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 

@@ -134,8 +134,9 @@ studies = Table(
     Column("digest", String(64), nullable=False, unique=True),
     Column("spec", Json, nullable=False),
     Column("created", DateTime, nullable=False),
+    Column("made_by", AnyText(32), nullable=False),
 )
-"""`created` is in UTC; `spec` is model.study.Study."""
+"""`created` is in UTC; `spec` is model.study.Study; `made_by` repeats a field of it, for queries."""
 
 trials = Table(
     "trials",

@@ -84,6 +84,7 @@ class Store:
             "digest": key,
             "spec": study.model_dump(mode="json"),
             "created": to_utc(datetime.now(UTC)),
+            "made_by": study.made_by,
         }
         try:
             return self.transactions.write(lambda connection: study_rows.store_study(connection, values))
@@ -143,20 +144,33 @@ class Store:
         return self.transactions.read(lambda connection: study_rows.readable_studies(connection, numbers))
 
     def names(self) -> frozenset[str]:
-        """What the studies are called."""
-        return frozenset(study.name for study in self.transactions.read(integrity.study_names))
+        """What the users' studies are called."""
+        own = self.studies_of_commands()
+        names = self.transactions.read(integrity.study_names)
+        return frozenset(study.name for study in names if study.id not in own)
+
+    def studies_of_commands(self) -> dict[int, str]:
+        """The studies that commands made for themselves, with the command (Study.made_by)."""
+        return self.transactions.read(study_rows.studies_of_commands)
 
     def newest(self, *, digest: str | None = None) -> StoredStudy | None:
-        """The study stored last; or the one with this digest (model.base.digest). None: there is none."""
-        stored = self._newest(*(() if digest is None else (studies.c.digest == digest,)))
+        """The user's study stored last, one that has trials if there is any; or the one with this digest
+        (model.base.digest). None: there is none.
+        """
+        if digest is None:
+            return self._newest_of_user()
+        stored = self._newest(studies.c.digest == digest)
         if stored is not None and digest is not None and stored.digest != digest:
             raise self._index_damaged("digests")
         return stored
 
     def find(self, study: int | str) -> StoredStudy:
-        """The study with this id, or the newest with this name. Raises StudyNotStored."""
+        """The study with this id, or the user's newest with this name, one that has trials if there is any.
+
+        Raises StudyNotStored.
+        """
         text = str(study)
-        stored = self._newest(studies.c.name == study) if isinstance(study, str) else None
+        stored = self._newest_of_user(studies.c.name == study) if isinstance(study, str) else None
         if stored is not None and stored.study.name != study:
             raise self._index_damaged("names")
         if stored is None and text.isascii() and text.isdigit() and int(text) <= _LARGEST_ID:
@@ -168,8 +182,16 @@ class Store:
     def _index_damaged(self, column: str) -> StoreDamaged:
         return StoreDamaged(f"Store {self.name} is damaged: its index of studies' {column} is not whole.")
 
+    def _newest_of_user(self, *which: ColumnElement[bool]) -> StoredStudy | None:
+        which = (studies.c.made_by == "", *which)
+        return self._newest(*which, study_rows.HAS_TRIALS) or self._newest(*which)
+
     def _newest(self, *which: ColumnElement[bool]) -> StoredStudy | None:
         return self.transactions.read(lambda connection: study_rows.newest_study(connection, *which))
+
+    def remove_if_empty(self, study_id: int) -> bool:
+        """Take a study away of which no trial ended, unless a run of it is told; whether that was done."""
+        return self.transactions.write(lambda connection: study_rows.remove_if_empty(connection, study_id))
 
     def delete(self, study_id: int) -> None:
         """Remove the study and its trials. Raises StudyNotStored."""

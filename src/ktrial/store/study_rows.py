@@ -42,6 +42,7 @@ from ktrial.store.quick_reader import noted_trial_count, study_row_digest
 from ktrial.store.schema import (
     SQLITE,
     Compressible,
+    activities,
     answers,
     decompressed,
     from_utc,
@@ -90,6 +91,8 @@ _ALL_STUDIES = select(
 """The same of all at once: PostgreSQL would sort a million trials with their studies' texts beside them."""
 _NUMBER_OF_STUDIES = select(func.count()).select_from(studies).with_hint(studies, "NOT INDEXED", SQLITE)
 """In the table itself: an index may still have a study that is lost."""
+HAS_TRIALS = select(trials.c.id).where(trials.c.study_id == studies.c.id).exists()
+"""Of a study: at least one of its trials ended."""
 _FEW = 50
 """Studies that are read each by itself: a query each."""
 
@@ -179,6 +182,12 @@ def newest_study(connection: Connection, *which: ColumnElement[bool]) -> StoredS
     return _stored_study(row, integrity.noted_study_digests(connection, number))
 
 
+def studies_of_commands(connection: Connection) -> dict[int, str]:
+    """The numbers of studies that commands made for themselves, with the command."""
+    query = select(studies.c.id, studies.c.made_by).where(studies.c.made_by != "")
+    return dict(connection.execute(query).all())
+
+
 def study_row(connection: Connection, number: int, query: Select[Any] | None = None) -> RowMapping:
     """The study's row. Raises NotAsStored where it is not what was stored, or has a text that is none.
 
@@ -230,6 +239,16 @@ def store_study(connection: Connection, values: Mapping[str, Any]) -> int:
         connection.execute(update(studies).where(studies.c.id == number).values(**values))
         integrity.note_study_put_right(connection, int(number), values["name"], study_row_digest(values))
     return int(number)
+
+
+def remove_if_empty(connection: Connection, number: int) -> bool:
+    """Take a study away that has neither trials nor a run that is told; whether it was taken away."""
+    # On a server a run that is just being told has this row, too: it is waited for.
+    connection.execute(select(studies.c.id).where(studies.c.id == number).with_for_update())
+    for table in (trials, activities):
+        if connection.scalar(select(table.c.id).where(table.c.study_id == number).limit(1)) is not None:
+            return False
+    return integrity.remove_study(connection, number)
 
 
 class StudyPart(NamedTuple):

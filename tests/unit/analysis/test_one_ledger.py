@@ -259,7 +259,9 @@ def test_every_change_has_the_same_number_wherever_it_is_shown(tmp_path: Path, c
             "site": json.loads(pages.text(f"results/{name_of(path, name)}.json") or "")["comparisons"],
             "python": in_python(path, name),
         }
-        if len({treatment for _, _, treatment, _ in comparisons}) == 1:  # of several the first screen has the sum
+        if (
+            len({treatment for _, _, treatment, _ in comparisons}) == 1
+        ):  # of several the first screen has the sum
             texts["show"] = cli("show", name, "--store", store).output
         for workload, _, treatment, ratio in comparisons:
             for where, text in texts.items():

@@ -407,7 +407,7 @@ def test_what_ktrial_measured_for_itself_is_listed_only_when_asked_for(cli: Here
     result = cli.run("list")
     assert result.output == ""
     assert result.messages.startswith("3 more")
-    assert result.messages.endswith("for check, watch, baseline or bisect: ktrial list --all\n")
+    assert result.messages.endswith("for themselves (baseline 1, check 2): ktrial list --all\n")
     assert cli.run("list", "--json").output == "[]\n"
     names = [study["study"] for study in json.loads(cli.run("list", "--all", "--json").output)]
     assert sorted(names) == ["baseline:v6.1", "check", "check"]

@@ -54,7 +54,7 @@ def test_where_only_one_side_of_every_comparison_can_be_had_nothing_is_booted(
     watching, lacking = Watching(), scripted_resources(missing={name: not_found(name)})
     with pytest.raises(KernelNotFound):
         ran(store, ScriptedMachine(), resources=lacking, observer=watching)
-    assert store.trials(1) == ()
+    assert store.studies() == ()
     assert watching.of("preparing") == []
 
 
@@ -78,7 +78,7 @@ def test_where_no_kernel_can_be_had_the_run_ends_with_the_first_error(store: Sto
     missing = {name: not_found(name) for name in ("debian:6.1", "debian:6.12")}
     with pytest.raises(KernelNotFound):
         ran(store, ScriptedMachine(), resources=scripted_resources(missing=dict(missing)))
-    assert store.trials(1) == ()
+    assert store.studies() == ()
 
 
 def test_a_full_cache_ends_the_run(store: Store) -> None:

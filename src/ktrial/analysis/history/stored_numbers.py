@@ -24,6 +24,8 @@ from ktrial.store.errors import TrialsDamaged
 from ktrial.store.store import Store
 from ktrial.store.study_rows import OF_STUDY, StudySummaries
 
+_IN_HISTORIES = frozenset({"", "series", "watch"})
+"""Whose studies histories are made of: the user's, and what these commands measure to be followed."""
 _SHARED = 4
 """The first so many fields of Numbers are texts that many of them share."""
 _AT_ONCE = 1_000
@@ -187,11 +189,17 @@ def stored_numbers(
     leave_out: bool = False,
     before: StoredNumbers | None = None,
 ) -> StoredNumbers:
-    """Of every study. Where one has to be read that is not what was stored, it is left out, or StudyDamaged
-    or TrialsDamaged is raised. `before`: what was found before, in a store that may not be written. Raises
-    StoreError.
+    """Of every study but those that a command made as a step of its own.
+
+    Where one has to be read that is not what was stored, it is left out, or StudyDamaged or TrialsDamaged is
+    raised. `before`: what was found before, in a store that may not be written. Raises StoreError.
     """
-    states = store.study_states()
+    own = store.studies_of_commands()
+    states = {
+        number: state
+        for number, state in store.study_states().items()
+        if own.get(number, "") in _IN_HISTORIES
+    }
     numbers = StoredNumbers(store, states)
     facts: dict[int, StudyFacts] = {}
     if before:

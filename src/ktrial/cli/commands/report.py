@@ -1,5 +1,6 @@
 """`ktrial report`, `show`, `list`, `site` and `serve`: what the store has. Nothing is run."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -158,7 +159,7 @@ def _print_consoles(record: "StudyRecord") -> None:
 def list_studies(
     store: StoreOption = None,
     all_: bool = Option(
-        False, "--all", help="Also what check, watch, baseline and bisect measured for themselves."
+        False, "--all", help="Also what commands measured for themselves: check, bisect, explain --prove."
     ),
     json: Json = False,
 ) -> None:
@@ -167,10 +168,7 @@ def list_studies(
     Exit code 1: a study is not what was stored; it is named, and the others are listed.
     """
     name, rows, damaged = _stored_studies(store)
-    # A study file can choose no name with a colon, and has a search or at least two treatments.
-    shown = [
-        row for row in rows if all_ or row.is_search or (":" not in row.name and row.treatment_count > 1)
-    ]
+    shown = [row for row in rows if all_ or not row.made_by]
     if json:
         print_json(
             [
@@ -178,6 +176,7 @@ def list_studies(
                     "id": row.id,
                     "study": row.name,
                     "question": row.question,
+                    "made_by": row.made_by,
                     "created": row.created.isoformat(),
                     "planned": row.planned,
                     "finished": row.finished,
@@ -192,8 +191,10 @@ def list_studies(
     elif not (rows or damaged):
         say(f"there is no study in {name} yet; run one: ktrial run STUDY.toml")
     if not json and len(rows) > len(shown):
-        hidden = len(rows) - len(shown)
-        say(f"{hidden} more that ktrial measured for check, watch, baseline or bisect: ktrial list --all")
+        hidden = Counter(row.made_by for row in rows if row.made_by)
+        commands = ", ".join(f"{command} {count}" for command, count in sorted(hidden.items()))
+        hidden_count = len(rows) - len(shown)
+        say(f"{hidden_count} more that commands measured for themselves ({commands}): ktrial list --all")
     if damaged:
         tell_left_out([f"study {study.id}, {study.name}" for study in damaged], "listed")
         raise typer.Exit(DAMAGED)

@@ -150,7 +150,7 @@ def study_names(incomplete: str) -> list[str]:
     """Complete the studies in the default store."""
     from ktrial.store.location import default_location
 
-    names = (study.name for study in _stored_studies(default_location()))
+    names = (study.name for study in _stored_studies(default_location()) if not study.made_by)
     return sorted({name for name in names if name.startswith(incomplete)})
 
 
@@ -187,10 +187,11 @@ def _named_study(ctx: typer.Context) -> "StudyRow | None":
     location, name = str(ctx.params.get("store") or default_location()), ctx.params.get("study")
     if name and name.endswith(".toml"):
         return _study_of_file(location, name)
-    studies = _stored_studies(location)
+    every = _stored_studies(location)
+    studies = [study for study in every if not study.made_by]
     if name:
         named = [study for study in studies if study.name == name]
-        studies = named or [study for study in studies if str(study.id) == name]
+        studies = named or [study for study in every if str(study.id) == name]
     return studies[-1] if studies else None
 
 

@@ -16,7 +16,7 @@ from ktrial.cli.progress import progress
 from ktrial.cli.render.explanation import citations, estimate, print_known_so_far
 from ktrial.cli.studies import NothingStored, find, open_existing, open_store
 from ktrial.experiment.explain import Guests, explain_question, explain_record
-from ktrial.experiment.proof import Proven, Proving, is_of_proof, prove
+from ktrial.experiment.proof import Proven, Proving, prove
 from ktrial.model.attribution import Attribution
 from ktrial.model.design import Factor, FactorKind, LevelValue, Treatment
 from ktrial.model.fidelity import FidelityCitation
@@ -58,9 +58,6 @@ def _counted(asked_for: AttributionQuestion, options: "ExplainOptions") -> Attri
 def _stored_or_file(options: "ExplainOptions", store: Store) -> Study | int:
     """The number of the stored study, the latest where none is named; the study of a file that never ran."""
     name = options.study
-    if name is None:  # apart from those that proofs have made
-        numbers = [study.id for study in store.readable_studies()[0] if not is_of_proof(study.study)]
-        name = str(max(numbers)) if numbers else None
     try:
         return find(store, name).id
     except (NothingStored, StudyNotStored):

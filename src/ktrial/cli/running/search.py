@@ -22,6 +22,7 @@ from ktrial.format import number_format
 from ktrial.format.sanitize import one_line
 from ktrial.machines import CountingMachine, Machine
 from ktrial.machines.errors import HostChangeForbidden
+from ktrial.model.base import digest
 from ktrial.model.study import Study
 from ktrial.model.trial import Trial
 from ktrial.model.tuning import Purpose, Tuned
@@ -158,7 +159,8 @@ def _searched(
 
 
 def _stored(study: Study, store: Store) -> tuple[Trial, ...]:
-    return store.trials(store.study(study), counted=False)
+    stored = store.newest(digest=digest(study))
+    return store.trials(stored.id, counted=False) if stored else ()
 
 
 def _plan(study: Study, machine: Machine, prior: NoisePrior) -> dict[str, object]:

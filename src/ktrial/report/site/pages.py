@@ -79,15 +79,16 @@ class Pages:
         outcomes: dict[int, KnownResult] | None = None,
         tell: Tell = lambda _text: None,
     ) -> None:
-        """`studies`: all those that are in `numbers`. `explain`: finds what changes are made of, from the
-        profiles in the store: seconds for a result; but for the studies `unexplained`. `served`: for
-        `ktrial serve`, whose pages show what runs now, and lead to whole reports. `outcomes`: what
-        results came to, by the studies' numbers, as far as that is known; more are added.
+        """`studies`: all those that are in `numbers`; those of commands have no page of their own. `explain`:
+        finds what changes are made of, from the profiles in the store: seconds for a result; but for the
+        studies `unexplained`. `served`: for `ktrial serve`, whose pages show what runs now, and lead to whole
+        reports. `outcomes`: what results came to, by the studies' numbers, as far as that is known; more are
+        added.
         """
         self._store, self._numbers = numbers.store, numbers
         self._explain, self._served = explain, served
         self._tell = tell
-        self._studies = {study.id: study for study in studies if study.finished}
+        self._studies = {study.id: study for study in studies if study.finished and not study.study.made_by}
         self._results: dict[int, ResultPage] = {}
         self._unexplained = unexplained
         self._outcomes = {} if outcomes is None else outcomes
@@ -252,7 +253,7 @@ class Pages:
     @cached_property
     def _histories(self) -> dict[str, History]:
         """Workload → its history, where it has any number."""
-        uses = (use.label for study in self._studies.values() for use in study.study.workloads)
+        uses = (use.label for study in self._numbers.studies for use in study.workloads)
         histories = (history(self._numbers, label) for label in dict.fromkeys(uses))
         return {past.workload: past for past in histories if past.lines}
 
