@@ -103,7 +103,8 @@ def scaling_answer(study: Study, trials: Sequence[Trial]) -> str:
             clauses.append(f"{treatment}: {', '.join(said)}" if treatment else ", ".join(said))
     fewest, most = min(every[0].by_cpus), max(every[0].by_cpus)
     cpus = "1 CPU" if fewest == 1 else f"{fewest} CPUs"
-    return f"By simulated time, {most} CPUs against {cpus}: {'; '.join(clauses)}." if clauses else ""
+    start = "By simulated time, " if study.machine.kind == "exact-parallel" else ""
+    return f"{start}{most} CPUs against {cpus}: {'; '.join(clauses)}." if clauses else ""
 
 
 class _OverCpus(NamedTuple):

@@ -1,6 +1,7 @@
 """Tables over CPUs: how much more gets done with more of them, how latencies change, and where CPUs wait."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 from ktrial.format import number_format
@@ -60,6 +61,42 @@ def scaling_tables(curves: Sequence[ScalingCurve], changes: Sequence[MetricOverC
 def scaling_table(metrics: Sequence[MetricOverCpus]) -> Table:
     """One row a number of CPUs; latencies and counts have no speed-up."""
     return table(_POINTS, _rows(metrics), "matrix scaling")
+
+
+def brief_table(metrics: Sequence[MetricOverCpus]) -> Table:
+    """One row a metric, for narrow places: its value with the fewest CPUs, then speed-ups, or a latency's
+    changes.
+    """
+    several = len({(metric.workload, metric.treatment) for metric in metrics}) < len(metrics)
+    counts = sorted({point.cpus for metric in metrics for point in metric.points})
+
+    def name_of(metric: MetricOverCpus) -> Cell:
+        parts = (metric.workload, metric.metric if several else "", metric.treatment)
+        return name(", ".join(filter(None, parts)))
+
+    fewest = "1 CPU" if counts[0] == 1 else f"{counts[0]} CPUs"
+    fields: list[Field[MetricOverCpus]] = [
+        Field(Column("name", "workload", wraps=True), name_of),
+        Field(Column("value", fewest, numeric=True), lambda metric: _brief_cell(metric, counts[0])),
+    ]
+    for count in counts[1:]:
+        column = Column(f"cpus_{count}", f"{count} CPUs", numeric=True)
+        fields.append(Field(column, partial(_brief_cell, cpus=count)))
+    return table(fields, metrics, "matrix scaling")
+
+
+def _brief_cell(metric: MetricOverCpus, cpus: int) -> Cell:
+    """Of the fewest CPUs the value, of others `3.99×`, or of a latency `+212 %`."""
+    first = metric.points[0]
+    point = next((point for point in metric.points if point.cpus == cpus), None)
+    if point is None:
+        return Cell(None, number_format.NONE)
+    if point is first:
+        return _value(point.value, metric.unit)
+    if isinstance(point, ScalingPoint):
+        return Cell(point.speed_up, f"{point.speed_up:.2f}×")
+    ratio = point.value / first.value if first.value else None
+    return Cell(ratio, number_format.NONE if ratio is None else number_format.short_change(ratio))
 
 
 def _rows(metrics: Sequence[MetricOverCpus]) -> list[CpusRow]:

@@ -449,12 +449,20 @@ def guest_time_warnings(
     if not timed:
         return ()
     names = f"{timed[0].metric} is" if len(timed) == 1 else f"{timed[0].metric} and others are"
-    text = (
-        f"{timed[0].workload}: {names} by the guest's clock, on which an instruction takes 1 ns, and "
-        "waiting costs nothing: no times of any hardware"
-    )
-    advice = (
-        "they rank the kernels' work; times are to be measured in real time (machine host or kvm), and "
-        "without metrics the instructions of a whole run are counted"
-    )
+    if mode is Mode.EXACT_PARALLEL:
+        clock = "by simulated time, in which a CPU's instruction takes 1 ns: no times of any hardware"
+        advice = (
+            "they rank kernels and numbers of CPUs; times are to be measured in real time (machine host or "
+            "kvm)"
+        )
+    else:
+        clock = (
+            "by the guest's clock, on which an instruction takes 1 ns, and waiting costs nothing: no times "
+            "of any hardware"
+        )
+        advice = (
+            "they rank the kernels' work; times are to be measured in real time (machine host or kvm), and "
+            "without metrics the instructions of a whole run are counted"
+        )
+    text = f"{timed[0].workload}: {names} {clock}"
     return (DataWarning(kind=WarningKind.GUEST_TIME, text=text, advice=advice),)

@@ -8,12 +8,14 @@ from pathlib import Path
 from xml.etree.ElementTree import Element
 
 import pytest
+from rich.console import Console
 from tests.support.drawings import axis, drawing, drawings_in, figure
 from tests.support.making import a_sample, a_study, a_trial
 
 from ktrial import report
 from ktrial.analysis.result import load_record
 from ktrial.analysis.scaling import Coefficients, changes, curves
+from ktrial.cli.render.study_result import print_answer
 from ktrial.model.design import Factor, FactorKind, LevelValue, PlannedTrial, Treatment
 from ktrial.model.parallel import ScalingCurve
 from ktrial.model.study import MachineSettings, StudyRecord, perturbation
@@ -249,7 +251,7 @@ def test_the_answer_says_how_much_more_gets_done(made: StudyRecord) -> None:
     gain = {kernel: law.throughput(8) / law.throughput(1) for kernel, law in LAWS.items()}
     old, new = gain.values()
     assert made.result.answer == (
-        f"By simulated time, 8 CPUs against 1 CPU: debian:6.1: hackbench {old:.2f} times as much, "
+        f"8 CPUs against 1 CPU: debian:6.1: hackbench {old:.2f} times as much, "
         f"open {old:.2f} times; debian:6.12: hackbench {new:.2f} times as much, open {new:.2f} times."
     )
 
@@ -257,7 +259,7 @@ def test_the_answer_says_how_much_more_gets_done(made: StudyRecord) -> None:
 def test_the_answer_of_a_latency_is_its_change(tmp_path: Path) -> None:
     record = a_record_of(tmp_path, ("worst latency", "ns", LOWER, {2: 4000.0, 4: 12_500.0}))
     assert record.result.answer.startswith(
-        "By simulated time, 4 CPUs against 2 CPUs: debian:6.1: worst latency of hackbench +212 %;"
+        "4 CPUs against 2 CPUs: debian:6.1: worst latency of hackbench +212 %;"
     )
 
 
@@ -322,3 +324,43 @@ def test_a_command_that_takes_as_long_on_any_number_of_cpus_is_told(
     if warned:
         said = "bench.sh takes 1.00 s on any number of CPUs: it runs for a fixed time, or in one task"
         assert texts[0].replace("\u00a0", " ") == said
+
+
+# On the terminal: a row a metric, the answer last, in 25 lines.
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_the_terminal_has_a_row_a_metric_and_no_number_is_cut(made: StudyRecord, width: int) -> None:
+    told = on_terminal(made, width)
+    lines = told.splitlines()
+    assert len(lines) <= 25
+    assert max(map(len, lines)) <= width
+    contended = LAWS["debian:6.1"]
+    gains = [f"{contended.throughput(cpus) / contended.throughput(1):.2f}×" for cpus in CPUS[1:]]
+    assert any(all(text in line for text in ("1,020 ops/s", *gains)) for line in lines)
+    assert lines[-1].endswith("times.")
+    assert "got worse" not in told
+    assert "ktrial show 1 -v" in " ".join(told.split())
+
+
+def test_the_terminal_says_what_seeds_do_not_show(tmp_path: Path) -> None:
+    told = on_terminal(a_parallel_record(tmp_path, PARALLEL, (1e9, 0.6e9)), 80)
+    assert "note: simulated CPUs do not show every race: a block of instructions is atomic" in told
+    assert "600 ms" not in told, "speed-ups stand beside the value with the fewest CPUs"
+    assert "1.67×" in told
+    answer = "By simulated time, 2 CPUs against 1 CPU: debian:6.1: bench.sh 1.67 times as much."
+    assert " ".join(told.split()).endswith(answer)
+
+
+def test_the_terminal_shows_a_latencys_change(tmp_path: Path) -> None:
+    latency = ("wake-up latency p99", "µs", LOWER, {1: 10.0, 4: 31.0})
+    told = on_terminal(a_record_of(tmp_path, ("requests", "1/s", HIGHER, {1: 1e7, 4: 2e7}), latency), 80)
+    assert re.search(r"hackbench, requests, debian:6.1 +10,000,000 1/s +2.00×", told)
+    assert re.search(r"hackbench, wake-up latency p99, debian:6.1 +10.0 µs +\+210 %", told)
+
+
+def on_terminal(record: StudyRecord, width: int) -> str:
+    """What a person reads at the end, without non-breaking spaces and trailing ones."""
+    written = io.StringIO()
+    print_answer(record, (), Console(file=written, width=width), more="ktrial show 1 -v")
+    return "\n".join(line.rstrip() for line in written.getvalue().replace("\u00a0", " ").splitlines())

@@ -131,14 +131,23 @@ def test_more_metrics_than_anybody_reads_are_refused_with_how_to_choose() -> Non
         samples(measured(MetricRule(format="hyperfine")), printed("", output, output))
 
 
-@pytest.mark.parametrize("mode", [Mode.EXACT_CLOCK, Mode.EXACT_PARALLEL])
-def test_times_by_the_guest_s_clock_are_told_in_exact_mode(mode: Mode) -> None:
+@pytest.mark.parametrize(
+    ("mode", "clock", "waits"),
+    [
+        (Mode.EXACT_CLOCK, "the guest's clock", True),
+        (Mode.EXACT_PARALLEL, "simulated time", False),
+    ],
+)
+def test_times_by_the_guest_s_clock_are_told_in_exact_mode(mode: Mode, clock: str, waits: bool) -> None:
+    """On several CPUs waiting takes time, too."""
     use = measured(MetricRule(format="fio-json"))
     read = tuple(samples(use, printed("", FIO, FIO), mode).values())
     (warning,) = guest_time_warnings(use.command, read, mode)
     assert warning.kind is WarningKind.GUEST_TIME
     assert not warning.is_note
-    assert warning.text.startswith("mine: read rate and others are by the guest's clock")
+    assert warning.text.startswith(f"mine: read rate and others are by {clock}")
+    assert ("waiting costs nothing" in warning.text) == waits
+    assert ("instructions of a whole run" in warning.advice) == waits
     assert guest_time_warnings(use.command, read, Mode.TIMED) == ()
 
 

@@ -80,15 +80,19 @@ def print_answer(
     name = one_line(record.study.name)
     screen.title(f"{name}: {question}" if question else name, breakable(_what_is_shown(record).plain))
     screen.gap()
-    for table in _scaling_tables(record):
-        screen.rows(table)
+    over_cpus = (*curves(record), *changes(record))
+    if over_cpus:
+        screen.rows(scaling.brief_table(over_cpus))
+    if waiting := scaling.waits_table(waits(record)):
+        screen.rows(waiting)
     limits = [warning for warning in record.result.warnings if warning.kind is WarningKind.SEVERAL_CPUS]
     screen.lines([f"note: {breakable(warning.text)}" for warning in limits], "note", least=1)
     shown = _main_rows(record)
-    if shown.result.comparisons:
+    if shown.result.comparisons and not over_cpus:
         _add_verdicts(shown, screen)
     screen.lines(_failures(record), "failure", least=2, style="red")
-    screen.lines(list(_unsteady(record))[:_MOST_VARIABILITY], "treatment that scatters", least=1)
+    if not over_cpus:
+        screen.lines(list(_unsteady(record))[:_MOST_VARIABILITY], "treatment that scatters", least=1)
     cautions, notes = _warnings(record)
     screen.lines(cautions, "warning", least=2, style="yellow")
     screen.lines(
@@ -102,10 +106,12 @@ def print_answer(
     ]
     heading = "why: instructions, net, by kernel function with all that it calls:"
     screen.lines(causes, "cause", least=1, heading=heading)
-    reasons = list(_reasons(shown))
-    screen.lines(reasons, "reason", least=1)
+    if over_cpus:
+        screen.leave_out(len(shown.result.comparisons), "verdict")
+    else:
+        screen.lines(list(_reasons(shown)), "reason", least=1)
+        screen.leave_out(len(comparisons.interaction_tables(record)), "table of interactions")
     screen.leave_out(len(notes) - len(limits), "note")
-    screen.leave_out(len(comparisons.interaction_tables(record)), "table of interactions")
     if report:
         screen.lines([f"report: {report}"], "", least=1, wraps=False)
     screen.print(record.result.answer or "There are no numbers yet.", next_step=next_step)
