@@ -3,7 +3,7 @@
 Each function imports what it needs: commands, which import this, start without it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -82,6 +82,15 @@ def open_existing(location: str | None) -> "Store":
     Raises NoStoreThere, and what open_store raises.
     """
     return open_store(location, existing=location is not None)
+
+
+def stored_names(location: str | None) -> Collection[str]:
+    """The names of the studies in a store; none where there is no store."""
+    location = location or default_location()
+    if "://" not in location and not Path(location).exists():
+        return ()
+    with open_store(location) as opened:
+        return opened.names()
 
 
 def find(store: "Store", name: str | None) -> "StoredStudy":

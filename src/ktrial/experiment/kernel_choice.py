@@ -74,9 +74,7 @@ def chosen(texts: Iterable[str], versions: Iterable[tuple[str, str]]) -> tuple[s
             held = [(name, release) for name, release in releases.items() if limits.holds(release or name)]
             names |= dict.fromkeys(name for name, _ in sorted(held, key=lambda named: measured_order(*named)))
         else:
-            names[part if part in releases else _stored_name(canonical_name(full_name(part)), releases)] = (
-                None
-            )
+            names[part if part in releases else _stored_name(canonical_name(part), releases)] = None
     return tuple(names)
 
 
@@ -87,11 +85,6 @@ def _stored_name(name: str, stored: Container[str]) -> str:
             current = pinned(name)
             return current if current in stored else name
     return name
-
-
-def full_name(text: str) -> str:
-    """`debian:6.12` for `6.12`; other names as they are."""
-    return f"debian:{text}" if text[:1].isdigit() else text
 
 
 def expanded(
@@ -108,7 +101,7 @@ def expanded(
         if is_range(part):
             names |= dict.fromkeys(_in_range(part, progress, fetch=fetch, flavour=flavour))
         else:
-            names[named(full_name(part))] = None
+            names[named(part)] = None
     return tuple(names)
 
 

@@ -6,7 +6,7 @@ out in the guest.
 
 import os
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from ktrial.knobs import catalogue, lookup, values
@@ -35,7 +35,7 @@ from ktrial.studyfile.kernel_builds import BuildReader, lists_options, short_lev
 from ktrial.studyfile.references import (
     KernelReader,
     Registry,
-    absolute_kernel,
+    final_kernel,
     of_studys_disk,
     parameter_problem,
 )
@@ -292,7 +292,7 @@ def absolute_scheduler(level: str, directory: Path) -> str:
 
 def with_final_levels(study: Study, directory: Path) -> Study:
     """The study with paths made absolute, and patches called by their files' names."""
-    names = {factor.name: _names(factor, directory) for factor in study.factors}
+    names = {factor.name: _names(factor, directory, study.builds) for factor in study.factors}
 
     def final(name: str, level: LevelValue) -> LevelValue:
         return names[name].get(level, level) if name in names else level
@@ -302,10 +302,11 @@ def with_final_levels(study: Study, directory: Path) -> Study:
     return study.model_copy(update={"factors": factors, "listed": listed})
 
 
-def _names(factor: Factor, directory: Path) -> dict[LevelValue, LevelValue]:
-    """Level as written → as it is kept, where the two differ."""
+def _names(factor: Factor, directory: Path, own: Collection[str]) -> dict[LevelValue, LevelValue]:
+    """Level as written → as it is kept, where the two differ. `own`: kernels that the study describes."""
     if factor.kind is FactorKind.KERNEL:
-        return {level: absolute_kernel(str(level), directory) for level in factor.levels}
+        named = [level for level in factor.levels if str(level) not in own]
+        return {level: final_kernel(str(level), directory) for level in named}
     if factor.kind is FactorKind.SCHEDULER:
         return {level: absolute_scheduler(str(level), directory) for level in factor.levels}
     return short_levels(factor) if factor.kind in BUILD_KINDS else {}

@@ -16,7 +16,7 @@ from ktrial.model.study import (
 )
 from ktrial.model.workload import CountedBy, WorkloadUse
 from ktrial.studyfile.diagnostics import Mistakes, shown
-from ktrial.studyfile.references import RUNNING_KERNEL, KernelReader, Registry, absolute_kernel
+from ktrial.studyfile.references import RUNNING_KERNEL, KernelReader, Registry
 from ktrial.studyfile.workloads import existing_files
 
 HOST = "host"
@@ -71,7 +71,7 @@ def machine_settings(
         for key in sorted(machine.cgroup.model_fields_set - {"memory_mib"}):
             problem = f'"{key}" is for the machine {HOST}: in a guest it is the memory that is limited'
             mistakes.add(("machine", "cgroup", key), problem)
-    kernel = absolute_kernel(machine.kernel, directory)
+    kernel = kernels.final(machine.kernel)
     if machine.kind == HOST or (
         machine.kind == SSH and not machine.kernel and not _has(FactorKind.KERNEL, factors)
     ):

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from ktrial.kernels import kernel_registry
 from ktrial.kernels.errors import BadKernelName
+from ktrial.kernels.providers import full_name
 from ktrial.knobs import catalogue
 from ktrial.model.design import FactorKind, LevelValue
 from ktrial.model.kernel import Build
@@ -50,10 +51,14 @@ class KernelReader:
 
     def reference(self, name: str) -> KernelRef:
         """Which kernel that is. Each name is looked up once. Raises BadKernelName."""
-        final = absolute_kernel(name, self._directory)
+        final = self.final(name)
         if final not in self._read:
             self._read[final] = self._look_up(final)
         return self._read[final]
+
+    def final(self, name: str) -> str:
+        """As a study keeps the name: a kernel of its own as it is, others in full."""
+        return name if name in self._described else final_kernel(name, self._directory)
 
     def _look_up(self, name: str) -> KernelRef:
         if name in self._described or (self._running and name == RUNNING_KERNEL):
@@ -70,8 +75,9 @@ class KernelReader:
             raise BadKernelName(**facts) from None
 
 
-def absolute_kernel(name: str, directory: Path) -> str:
-    """The name with a relative path made absolute; `directory` is where relative files are looked for."""
+def final_kernel(name: str, directory: Path) -> str:
+    """The name in full (`debian:6.12` for `6.12`), with a path below the directory made absolute."""
+    name = full_name(name)
     provider, _, path = name.partition(":")
     if provider != "path" or not path:
         return name

@@ -341,7 +341,7 @@ def test_of_several_workloads_or_treatments_one_has_to_be_named(cli: CommandLine
         (
             ("--kernel", "debian:6.1", "--workload", "fork"),
             2,
-            "--kernel: 1 given; give two (from, to), or one",
+            "--kernel: only debian:6.1; give two (6.1 6.12), or one",
         ),
         ((*BOTH, "--kernel", "debian:7.2"), 2, "--kernel: 3 given; give two"),
         ((*BOTH[:4], "--workload", "frok"), 2, "There is no workload frok (did you mean fork"),

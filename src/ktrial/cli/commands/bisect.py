@@ -1,11 +1,12 @@
 """`ktrial bisect`: which of the differences between A and B explains the one that was measured?"""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ktrial.bisect.errors import BadBisection
-from ktrial.cli.command_line import Argument, BadOption, Option, command_group, examples
+from ktrial.cli.command_line import Argument, BadOption, BadUsage, Option, command_group, examples
+from ktrial.cli.options.arguments import Arguments, WorkloadArguments, named_by
 from ktrial.cli.options.common import DryRun, Json, Margin, Verbose, on_fleet
 from ktrial.cli.options.completion import (
     kernel_names,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from ktrial.model.study import Study
 
 app = command_group("Find which difference between A and B matters.")
+SomeBisectOptions = TypeVar("SomeBisectOptions", bound="BisectOptions")
 
 
 @dataclass(frozen=True)
@@ -81,14 +83,15 @@ class KnobBisectOptions(TimedBisectOptions):
 
 @app.declare("config")
 @examples(
-    "ktrial bisect config guest guest+SLUB_DEBUG_ON=y --source . --workload fork",
-    "ktrial bisect config build:before build:after --workload fork --dry-run",
+    "ktrial bisect config guest guest+SLUB_DEBUG_ON=y fork --source .",
+    "ktrial bisect config build:before build:after fork --dry-run",
 )
 @on_fleet
 def config(
     *,
     before: str = Argument(..., metavar="A", help="A built kernel, or a configuration."),
     after: str = Argument(..., metavar="B", help="Another one, of the same source."),
+    arguments: WorkloadArguments = None,
     options: TimedBisectOptions,
     source: str | None = Option(
         None, metavar="S", help="A source: debian:linux-source-6.1, a directory, a tarball."
@@ -104,7 +107,7 @@ def config(
     from ktrial.cli.running.bisection import Bisection
     from ktrial.experiment.resources import default_builder
 
-    bisection = Bisection(options)
+    bisection = Bisection(_in_workloads(options, arguments))
     builds = tuple(_build(text, source, bisection.study) for text in (before, after))
     terms = bisection.terms("config", before, after)
     bisection.check_system(builds=builds)
@@ -113,6 +116,12 @@ def config(
         builder = default_builder()
         ground = config_ground(builds[0], builds[1], (before, after), builder, progress)
         bisection.search(ground, terms, runs, builds=True)
+
+
+def _in_workloads(options: SomeBisectOptions, arguments: list[str] | None) -> SomeBisectOptions:
+    """The options with the workloads that the arguments name, too. Raises BadUsage."""
+    named = named_by(arguments).with_options((), options.workload)
+    return replace(options, workload=list(named.only_workloads("A and B are named before it")) or None)
 
 
 def _build(text: str, source: str | None, study: "Study | None") -> "Build":
@@ -140,10 +149,11 @@ def _build(text: str, source: str | None, study: "Study | None") -> "Build":
 
 
 @app.declare("patches")
-@examples("ktrial bisect patches --patches patches/series --source linux --workload fork")
+@examples("ktrial bisect patches fork --patches patches/series --source linux")
 @on_fleet
 def patches(
     *,
+    arguments: WorkloadArguments = None,
     patches: Path = Option(..., metavar="DIR|series", help="The series: a directory, or quilt's file."),
     source: str = Option(..., metavar="S", help="What it applies to: debian:linux-source-6.1, DIR…"),
     build: BuildOptions,
@@ -157,7 +167,7 @@ def patches(
     from ktrial.cli.running.bisection import Bisection
     from ktrial.experiment.resources import default_builder
 
-    bisection = Bisection(options)
+    bisection = Bisection(_in_workloads(options, arguments))
     plain = build.build(source, fuzz=0)
     series = build.build(source, tuple(series_at(patches)), fuzz=0).patches
     terms = bisection.terms("patches", source, f"{source} with {patches}")
@@ -169,11 +179,12 @@ def patches(
 
 
 @app.declare("versions")
-@examples("ktrial bisect versions 6.1..7.2:cloud --workload fork --dry-run")
+@examples("ktrial bisect versions 6.1..7.2:cloud fork --dry-run")
 @on_fleet
 def versions(
     *,
     releases: str = Argument(..., metavar="A..B[:FLAVOUR]", help="Two releases: 5.10..6.12"),
+    arguments: WorkloadArguments = None,
     options: BisectOptions,
 ) -> None:
     """Find between which two Debian releases a number changes.
@@ -185,7 +196,7 @@ def versions(
     from ktrial.cli.running.bisection import Bisection
     from ktrial.kernels.providers.debian import releases_between
 
-    bisection = Bisection(options)
+    bisection = Bisection(_in_workloads(options, arguments))
     bisection.check_system(tools=fetching_tools())
     with bisection.runs() as runs:
         between = releases_between(releases, bisection.progress_of(runs, "releases"))
@@ -198,12 +209,13 @@ def versions(
 
 @app.declare("knobs")
 @examples(
-    "ktrial bisect knobs --kernel host --knob vm.swappiness=60..0 --workload fork",
-    "ktrial bisect knobs --kernel host --from a.conf --to b.conf --workload fork",
+    "ktrial bisect knobs host fork --knob vm.swappiness=60..0",
+    "ktrial bisect knobs host fork --from a.conf --to b.conf",
 )
 @on_fleet
 def knobs(
     options: KnobBisectOptions,
+    arguments: Arguments = None,
     kernel: str | None = Option(None, metavar="NAME", help="The kernel.", autocompletion=kernel_names),
     knob: list[str] | None = Option(
         None,
@@ -224,8 +236,16 @@ def knobs(
     from ktrial.cli.running.bisection import Bisection
     from ktrial.experiment.resources import RunsAlready
 
-    bisection = Bisection(options)
-    ranges, name = _ranges(knob or [], before, after, bisection.study), _kernel_name(kernel, bisection)
+    named = named_by(arguments).with_options(kernel, options.workload)
+    if len(named.kernels) > 1:
+        raise BadUsage(
+            f"{', '.join(named.kernels)}: knobs are of one kernel.", hint="ktrial bisect knobs 6.12 fork"
+        )
+    bisection = Bisection(replace(options, workload=list(named.workloads) or None))
+    ranges, name = (
+        _ranges(knob or [], before, after, bisection.study),
+        _kernel_name(next(iter(named.kernels), None), bisection),
+    )
     terms = bisection.terms("knobs", "A", "B")
     bisection.check_system(kernels=() if bisection.on_host else (name,))
     with bisection.runs() as runs:

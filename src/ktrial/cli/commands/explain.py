@@ -1,5 +1,6 @@
 """`ktrial explain`, `explain counters` and `profile`: what kernels do, and what a difference is made of."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,7 +10,8 @@ import typer
 from ktrial.cli.command_line import BadOption, Option, examples, users_command
 from ktrial.cli.console import breakable, check_writable, output, print_json, write_text
 from ktrial.cli.options import kernel_measurement
-from ktrial.cli.options.common import Jobs, Json, StoredStudyName, StoreOption, Verbose, on_fleet
+from ktrial.cli.options.arguments import Arguments, StudyOrKernels, named_by, named_with_study
+from ktrial.cli.options.common import Jobs, Json, StoreOption, Verbose, on_fleet
 from ktrial.cli.options.completion import (
     kernel_names,
     treatment_names,
@@ -44,7 +46,9 @@ _BOOT = "Of --kernel: a boot parameter of {side} only; may be repeated."
 class ExplainOptions(CountingOptions):
     """Of which two treatments the difference is explained: of a study, or of kernels that are counted now."""
 
-    study: StoredStudyName = None
+    arguments: StudyOrKernels = None
+    study: str | None = None
+    """The one that the arguments name."""
     workload: str | None = Option(
         None, metavar="W", help="One workload; else the only one.", autocompletion=workloads_of_study
     )
@@ -89,9 +93,9 @@ class ProveOptions:
 
 
 @examples(
-    "ktrial explain --kernel debian:6.1 --kernel debian:7.2 --workload fork --prove",
-    "ktrial explain --kernel debian:6.1 --kernel debian:7.2 --cpus 4 -- ./server",
-    "ktrial explain my-study --from debian:6.1 --to debian:6.12 --workload fork",
+    "ktrial explain 6.1 7.2 fork --prove",
+    "ktrial explain 6.1 7.2 --cpus 4 -- ./server",
+    "ktrial explain my-study fork --from debian:6.1 --to debian:6.12",
 )
 @on_fleet
 def explain(
@@ -120,7 +124,7 @@ def explain(
     from ktrial.cli.running.explanation import citations_of, proven, refuse_of_proofs
 
     check_writable([files.folded, files.flame_graph])
-    options = replace(options, words=users_command(context))
+    options = replace(_with_arguments(options), words=users_command(context))
     if proving.prove:
         explained = proven(options, proving)
         attribution, proof = explained.attribution, explained.proof
@@ -141,15 +145,27 @@ def explain(
     )
 
 
+def _with_arguments(options: ExplainOptions) -> ExplainOptions:
+    """The options with the study, the kernels and the workload that the arguments name. Raises BadUsage."""
+    named = named_with_study(options.arguments, options.store).with_options(options.kernel, options.workload)
+    return replace(
+        options,
+        study=named.study,
+        kernel=list(named.kernels) or None,
+        workload=named.single_workload(),
+    )
+
+
 @examples(
-    "ktrial profile --kernel debian:6.12 --workload fork --flame-graph fork.svg",
-    "ktrial profile --kernel debian:6.12 --workload fork --cpus 4",
-    "ktrial profile --kernel debian:6.12 -- sqlite3 my.db 'select 1'",
+    "ktrial profile 6.12 fork --flame-graph fork.svg",
+    "ktrial profile 6.12 fork --cpus 4",
+    "ktrial profile 6.12 -- sqlite3 my.db 'select 1'",
 )
 def profile(
     context: typer.Context,
     *,
-    kernel: str = Option(..., metavar="NAME", help="A kernel.", autocompletion=kernel_names),
+    arguments: Arguments = None,
+    kernel: str | None = Option(None, metavar="NAME", help="A kernel.", autocompletion=kernel_names),
     options: CountingOptions,
     caches: CacheOptions,
     workload: str | None = Option(
@@ -179,9 +195,10 @@ def profile(
     if options.by and not options.model:
         raise BadOption("--by", "nothing is modelled without --model: --model desktop")
     options = replace(options, words=users_command(context))
-    name = registry().kernel_name(kernel)
-    options.check_system((kernel,))
-    use = single_use(workload, options.words)
+    named = named_by(arguments).with_options(kernel, workload)
+    name = registry().kernel_name(named.single_kernel())
+    options.check_system((name,))
+    use = single_use(named.single_workload(), options.words)
     settings = options.settings(name)
     if shapes and settings.kind == "exact-parallel":
         raise BadOption("--caches", "caches are modelled on the machine exact, on one CPU")
@@ -199,15 +216,15 @@ def profile(
 
 
 @examples(
-    "ktrial explain counters --kernel 6.1 --kernel 6.12 --workload fork",
+    "ktrial explain counters 6.1 6.12 fork",
     "ktrial explain counters my-study --glob 'vmstat.pg*'",
-    "ktrial explain counters --kernel 6.1 --kernel 6.12 -- ./bench.sh",
+    "ktrial explain counters 6.1 6.12 -- ./bench.sh",
 )
 @on_fleet
 def counters(
     context: typer.Context,
     options: CommandMeasurementOptions,
-    study: StoredStudyName = None,
+    arguments: StudyOrKernels = None,
     kernel: list[str] | None = Option(
         None,
         metavar="NAME",
@@ -227,20 +244,21 @@ def counters(
     from ktrial.analysis.result import load_record
     from ktrial.report.counters import against_baseline
 
-    if kernel and study:
+    named = named_with_study(arguments, options.store).with_options(kernel, options.workload)
+    if named.kernels and named.study:
         raise BadOption("--kernel", "give a study or kernels, not both")
-    options = replace(options, words=users_command(context))
-    if options.words and not kernel:
-        raise BadOption("--", "a command goes with --kernel: a study has its own workloads")
-    if options.metrics and not kernel:
-        raise BadOption("--metrics", "it goes with --kernel: a study has its own workloads")
-    if kernel:
+    options = replace(options, words=users_command(context), workload=list(named.workloads) or None)
+    if options.words and not named.kernels:
+        raise BadOption("--", "a command goes with kernels: a study has its own workloads")
+    if options.metrics and not named.kernels:
+        raise BadOption("--metrics", "it goes with kernels: a study has its own workloads")
+    if named.kernels:
         with open_store(options.store) as store:
-            record = _measured(kernel, options, store)
+            record = _measured(named.kernels, options, store)
     else:
         with open_existing(options.store) as store:
-            record = load_record(store, find(store, study).id)
-    workloads = () if kernel else options.workload_names
+            record = load_record(store, find(store, named.study).id)
+    workloads = () if named.kernels else options.workload_names
     rows = [
         row
         for row in compared(record.study, record.trials, glob)
@@ -253,7 +271,7 @@ def counters(
         _print_counters(record, rows, top, show_all=all_)
 
 
-def _measured(names: list[str], options: CommandMeasurementOptions, store: "Store") -> "StudyRecord":
+def _measured(names: Sequence[str], options: CommandMeasurementOptions, store: "Store") -> "StudyRecord":
     from ktrial.cli.progress import progress
     from ktrial.experiment.session import run
     from ktrial.experiment.single_kernel import kernel_factor

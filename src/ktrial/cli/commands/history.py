@@ -1,14 +1,15 @@
 """`ktrial history` and `matrix`, with `recommend` and `systems`: numbers over kernels, and over machines."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
 from ktrial.analysis.errors import AnalysisError, NotMeasured
-from ktrial.cli.command_line import Argument, BadOption, Option, examples
+from ktrial.cli.command_line import Argument, BadOption, BadUsage, Option, examples
 from ktrial.cli.console import output, print_json, say, write_page
+from ktrial.cli.options.arguments import RangesAndWorkloads, WorkloadArguments, named_by
 from ktrial.cli.options.common import (
     Count,
     GuestMemory,
@@ -210,11 +211,13 @@ def _not_measured(
 
 
 @examples(
-    "ktrial matrix --kernels 5.10..7.2 --workloads default --fetch",
-    "ktrial matrix --kernels debian:6.1,debian:6.12 --workloads fork,pipe --csv",
+    "ktrial matrix 5.10..7.2 default --fetch",
+    "ktrial matrix 6.1,6.12 fork,pipe --csv",
+    "ktrial matrix --study my-matrix --html matrix.html",
 )
 @on_fleet
 def matrix(
+    arguments: RangesAndWorkloads = None,
     kernels: list[str] | None = Option(
         None, metavar="A..B", help="5.10..7.2 of the cache, or names.", autocompletion=kernel_lists
     ),
@@ -255,18 +258,21 @@ def matrix(
     from ktrial.report.csv_and_json import csv_text
     from ktrial.report.matrix import matrix_page
 
-    if bool(study) == bool(kernels):
+    named = named_by(arguments, ranges=True).with_options(kernels, workloads)
+    if bool(study) == bool(named.kernels):
         raise BadOption("--kernels or --study", "give one of the two")
     if json and csv:
         raise BadOption("--json and --csv", "give one of the two")
     planned = None
-    if kernels:
+    if named.kernels:
         settings = {
             "machine": {"count": count, "memory": memory},
             "margin": margin,
             "perturbations": perturbations,
         }
-        planned = _planned(kernels, workloads, baseline, settings, jobs, fetch=fetch, flavour=flavour)
+        planned = _planned(
+            named.kernels, named.workloads, baseline, settings, jobs, fetch=fetch, flavour=flavour
+        )
     with open_existing(store) if study else open_store(store) as opened:
         if planned is None:
             record = load_record(opened, opened.find(study or "").id)
@@ -290,8 +296,8 @@ def matrix(
 
 
 def _planned(
-    kernels: list[str],
-    workloads: list[str] | None,
+    kernels: Sequence[str],
+    workloads: Sequence[str],
     baseline: str | None,
     settings: dict[str, Any],
     jobs: int | None,
@@ -300,7 +306,7 @@ def _planned(
     flavour: str,
 ) -> "Study":
     """The study of these kernels and workloads. Raises KernelError, StudyError, AnalysisError."""
-    from ktrial.experiment.kernel_choice import expanded, full_name
+    from ktrial.experiment.kernel_choice import expanded
 
     names_of_workloads = workload_names_of(workloads)
     tools = fetching_tools() if fetch else ()
@@ -312,7 +318,7 @@ def _planned(
 
     kernel_name = registry().kernel_name
     names = expanded(kernels, kernel_name, progress, fetch=fetch, flavour=flavour)
-    first = names[0] if baseline is None else kernel_name(full_name(baseline))
+    first = names[0] if baseline is None else kernel_name(baseline)
     ordered = [first, *(name for name in names if name != first)]
     return study_of_options(
         {
@@ -326,10 +332,11 @@ def _planned(
     )
 
 
-@examples("ktrial matrix recommend --workloads fork,pipe")
+@examples("ktrial matrix recommend fork,pipe", "ktrial matrix recommend default --margin 2%")
 def recommend(
-    workloads: list[str] = Option(
-        ..., metavar="W1,W2…", help="default, quick, or workloads.", autocompletion=workload_sets
+    arguments: WorkloadArguments = None,
+    workloads: list[str] | None = Option(
+        None, metavar="W1,W2…", help="default, quick, or workloads.", autocompletion=workload_sets
     ),
     margin: Margin = None,
     json: Json = False,
@@ -343,8 +350,11 @@ def recommend(
     from ktrial.analysis.history.recommend import recommend as ranked_kernels
 
     edge = margin_of(margin)
+    texts = named_by(arguments).with_options((), workloads).only_workloads("all measured kernels are ranked")
+    if not texts:
+        raise BadUsage("Which workloads?", hint="ktrial matrix recommend fork,pipe; or default, quick")
     with open_existing(store) as opened:
-        names, optional = workload_names_of(workloads), in_sets(workloads)
+        names, optional = workload_names_of(texts), in_sets(texts)
         recommendation = ranked_kernels(opened, names, edge, optional=optional)
     if json:
         print_json(recommendation.model_dump(mode="json"))
@@ -400,10 +410,11 @@ def _recommendation_table(recommendation: "Recommendation") -> "RichTable":
     return rendered(Table(tuple(columns), tuple(rows)))
 
 
-@examples("ktrial matrix systems debian:6.1 debian:6.12 --workloads fork,pipe")
+@examples("ktrial matrix systems 6.1 6.12", "ktrial matrix systems 6.1 6.12 fork,pipe")
 def systems(
     old: str = Argument(..., metavar="OLD", help="A kernel.", autocompletion=kernel_names),
     new: str = Argument(..., metavar="NEW", help="Another.", autocompletion=kernel_names),
+    arguments: WorkloadArguments = None,
     workloads: list[str] | None = Option(
         None, metavar="W1,W2…", help="Else all that the store has.", autocompletion=workload_names
     ),
@@ -420,15 +431,15 @@ def systems(
     from ktrial.analysis.history.stored_numbers import stored_numbers
     from ktrial.analysis.store_queries import labels_of
     from ktrial.cli.render.history import print_across
-    from ktrial.experiment.kernel_choice import full_name
     from ktrial.kernels.kernel_registry import canonical_name
 
-    first, second = (canonical_name(full_name(kernel)) for kernel in (old, new))
+    first, second = map(canonical_name, (old, new))
+    texts = named_by(arguments).with_options((), workloads).only_workloads("OLD and NEW are compared")
     with open_existing(store) as opened:
         stored, name = stored_numbers(opened, say), opened.name
         labels = list(dict.fromkeys(use.label for study in stored.studies for use in study.workloads))
-        if workloads:
-            labels = list(labels_of(stored.studies, workload_names_of(workloads)))
+        if texts:
+            labels = list(labels_of(stored.studies, workload_names_of(texts)))
         rows = across(stored, labels, first, second, margin_of(margin) or 0.01)
     if not rows:
         raise AnalysisError(

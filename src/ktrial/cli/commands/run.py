@@ -17,6 +17,7 @@ from ktrial.cli.command_line import (
     words_again,
 )
 from ktrial.cli.console import print_json, print_texts
+from ktrial.cli.options.arguments import Arguments, named_by
 from ktrial.cli.options.common import (
     BootParameters,
     Count,
@@ -34,7 +35,7 @@ from ktrial.cli.options.common import (
     with_user,
 )
 from ktrial.cli.options.completion import kernel_names, study_files, workload_names
-from ktrial.cli.options.workloads import memory_for, named_workloads
+from ktrial.cli.options.workloads import memory_for, named_workloads, workload_names_of
 from ktrial.cli.running.preflight import check_first
 from ktrial.cli.studies import open_store, registry, study_of_options
 from ktrial.store.location import default_location
@@ -204,15 +205,17 @@ def _list(json: bool) -> None:
 
 
 @examples(
-    "ktrial compare --kernel debian:6.1 --kernel debian:6.12 --workload fork,pipe",
-    "ktrial compare --kernel debian:6.1 --kernel debian:6.12 -- ./bench.sh",
+    "ktrial compare 6.1 6.12 fork,pipe",
+    "ktrial compare 6.1 path:arch/x86/boot/bzImage quick",
+    "ktrial compare 6.1 6.12 -- ./bench.sh",
 )
 @on_fleet
 def compare(
     context: typer.Context,
     *,
-    kernel: list[str] = Option(
-        ...,
+    arguments: Arguments = None,
+    kernel: list[str] | None = Option(
+        None,
         metavar="NAME",
         help="A kernel, at least two; the first is the baseline.",
         autocompletion=kernel_names,
@@ -229,17 +232,21 @@ def compare(
 ) -> None:
     """Compare kernels without a study file.
 
-    In workloads; or with a command of your own, which runs once here, to find what it needs, then on the
-    kernels.
+    Kernels come first, the baseline before the others, then workloads; or a command of your own, which runs
+    once here, to find what it needs, then on the kernels.
     """
     from ktrial.cli.running.study import run_and_print
     from ktrial.kernels.providers.git import pinned
 
-    words = users_command(context)
+    words, named = users_command(context), named_by(arguments).with_options(kernel, workload)
+    if not named.kernels:
+        raise _no_kernel("Which kernels are compared?", "ktrial compare 6.1 6.12 fork")
     if words:
-        check_first(kernels=kernel, workloads=workload, words=words, jobs=options.jobs)
-    workloads = named_workloads(workload, words).printing(metrics)
-    kernels = [pinned(name) for name in kernel]
+        check_first(kernels=named.kernels, workloads=named.workloads, words=words, jobs=options.jobs)
+    workloads = named_workloads(named.workloads, words).printing(metrics)
+    kernels = [pinned(name) for name in named.kernels]
+    if len(kernels) == 1:
+        raise _no_kernel(f"Which kernel is {kernels[0]} compared with?", "ktrial compare 6.1 6.12 fork")
     verb = "does" if len(kernels) == 2 else "do"
     study = study_of_options(
         {
@@ -266,15 +273,16 @@ def compare(
 
 
 @examples(
-    "ktrial scale --kernel debian:6.12 --workload open2,append2",
-    "ktrial scale --kernel A --kernel B --workload page-fault1 --cpus 1,2,4,8",
+    "ktrial scale 6.12 open2,append2",
+    "ktrial scale 6.1 6.12 page-fault1 --cpus 1,2,4,8",
 )
 @on_fleet
 def scale(
     context: typer.Context,
     *,
-    kernel: list[str] = Option(
-        ...,
+    arguments: Arguments = None,
+    kernel: list[str] | None = Option(
+        None,
         metavar="NAME",
         help="A kernel; may be repeated: the first is the baseline.",
         autocompletion=kernel_names,
@@ -311,11 +319,19 @@ def scale(
     from ktrial.kernels.providers.git import pinned
     from ktrial.model.parallel import WAITS
 
-    words = users_command(context)
+    words, named = users_command(context), named_by(arguments).with_options(kernel, workload)
+    if not named.kernels:
+        raise _no_kernel("Which kernel scales?", "ktrial scale 6.12 open2")
     if words:
-        check_first(kind="exact-parallel", kernels=kernel, workloads=workload, words=words, jobs=options.jobs)
-    workloads = named_workloads(workload, words).printing(metrics)
-    kernels = list(dict.fromkeys(pinned(name) for name in kernel))
+        check_first(
+            kind="exact-parallel",
+            kernels=named.kernels,
+            workloads=named.workloads,
+            words=words,
+            jobs=options.jobs,
+        )
+    workloads = named_workloads(named.workloads, words).printing(metrics)
+    kernels = list(dict.fromkeys(pinned(name) for name in named.kernels))
     several = len(kernels) > 1
     # What is no number stays as it is, for the study's own message.
     counts = [int(word) if word.isdecimal() else word for word in map(str.strip, cpus.split(",")) if word]
@@ -366,11 +382,18 @@ def scale(
     run_and_print(study, options)
 
 
-@examples("ktrial try", "ktrial try --workload fork --kernel debian:6.1 --kernel debian:6.12")
+def _no_kernel(problem: str, example: str) -> BadUsage:
+    return BadUsage(problem, hint=f"kernels come first, then workloads: {example}; ktrial kernel list")
+
+
+@examples("ktrial try", "ktrial try fork", "ktrial try 6.1 6.12 fork")
 @on_fleet
 def try_(
     options: StudyRunOptions,
-    workload: str = Option("pipe", metavar="W1,W2…", help="Workloads.", autocompletion=workload_names),
+    arguments: Arguments = None,
+    workload: str | None = Option(
+        None, metavar="W1,W2…", help="Workloads; else pipe.", autocompletion=workload_names
+    ),
     kernel: list[str] | None = Option(
         None,
         metavar="NAME",
@@ -388,14 +411,15 @@ def try_(
     from ktrial.experiment.kernel_choice import two_kernels
     from ktrial.kernels.providers.git import pinned
 
-    if len(kernel or ()) > 2:
+    named = named_by(arguments).with_options(kernel, workload)
+    if len(named.kernels) > 2:
         raise BadOption("--kernel", "ktrial try compares two; ktrial compare takes more")
-    kernels = [pinned(name) for name in two_kernels(kernel or ())]
+    kernels = [pinned(name) for name in two_kernels(named.kernels)]
     study = study_of_options(
         {
             "question": f"How does {kernels[1]} compare with {kernels[0]}?",
             "factors": {"kernel": {"levels": kernels}},
-            "workloads": [name.strip() for name in workload.split(",")],
+            "workloads": workload_names_of(named.workloads or ["pipe"]),
             "perturbations": perturbations,
         },
         "try",

@@ -11,8 +11,9 @@ from ktrial.cli.command_line import Argument, Option, examples, users_command
 from ktrial.cli.console import append_text, check_writable, output, print_json, write_page, write_text
 from ktrial.cli.error_handling import code_of
 from ktrial.cli.options import kernel_measurement
+from ktrial.cli.options.arguments import is_workload, named_by
 from ktrial.cli.options.common import Json, duration, on_fleet_in_bisection
-from ktrial.cli.options.completion import kernel_names
+from ktrial.cli.options.completion import kernel_names, workload_sets
 from ktrial.cli.options.kernel_measurement import (
     BuildOptions,
     GuestOptions,
@@ -34,7 +35,15 @@ if TYPE_CHECKING:
 class SeriesOptions(MeasurementOptions):
     """Which series, and how its patches are measured."""
 
-    commits: str | None = Argument(None, metavar="[BASE..TIP]", help="Commits of a git tree: HEAD~12..HEAD.")
+    arguments: list[str] | None = Argument(
+        None,
+        metavar="[BASE..TIP] [WORKLOAD…]",
+        help="Commits of a git tree (HEAD~12..HEAD), then workloads.",
+        autocompletion=workload_sets,
+        show_default=False,
+    )
+    commits: str | None = None
+    """Those that the arguments name."""
     git: Path | None = Option(None, metavar="DIR", help="The git tree; else the one it stands in.")
     mbox: Path | None = Option(None, metavar="FILE", help="Mails: git format-patch --stdout, b4 am.")
     quilt: Path | None = Option(
@@ -68,7 +77,7 @@ class SeriesOptions(MeasurementOptions):
 
 
 @examples(
-    "ktrial series v6.1.170..my-branch --git linux",
+    "ktrial series v6.1.170..my-branch fork,pipe --git linux",
     "ktrial series --mbox v3.mbx --onto debian:linux-source-6.1 --max +0.5%",
     "ktrial series --quilt debian/patches-rt --onto linux --text reply.txt",
 )
@@ -99,7 +108,7 @@ def series(
     from ktrial.cli.running.series import MeasuredSeries, as_json
     from ktrial.report.patch_series import as_markdown, as_text, series_page
 
-    measured = MeasuredSeries(replace(options, words=users_command(context)), build)
+    measured = MeasuredSeries(replace(_with_arguments(options), words=users_command(context)), build)
     check_writable([text, markdown, html])
     if dry_run:
         measured.show_plan(json=json)
@@ -120,7 +129,16 @@ def series(
     raise typer.Exit(code_of(result.decision))
 
 
-@examples("ktrial watch debian:6.12 --once", "ktrial watch debian:6.12 --every 6h --workloads fork,pipe")
+def _with_arguments(options: SeriesOptions) -> SeriesOptions:
+    """The options with the commits and the workloads that the arguments name. Raises BadUsage."""
+    first, *others = options.arguments or [""]
+    commits = first if first and not is_workload(first) else None
+    words = others if commits else options.arguments
+    workloads = named_by(words).with_options((), options.workload).only_workloads("a series has its own")
+    return replace(options, commits=commits, workload=list(workloads) or None)
+
+
+@examples("ktrial watch 6.12 --once", "ktrial watch 6.12 --every 6h --workloads fork,pipe")
 @on_fleet_in_bisection
 def watch(
     *,
@@ -165,14 +183,13 @@ def _looks(
 ) -> "tuple[list[TargetLook], dict[str, CommitsBetween]]":
     """A look at each kernel; of those that are not what they were, target → the commits between."""
     from ktrial.cli.progress import progress
-    from ktrial.experiment.kernel_choice import full_name
     from ktrial.experiment.watch import look
     from ktrial.series.commit_ranges import commits_between
 
     measured = kernel_measurement.measurement(options)
     limits = kernel_measurement.limits(maximum, measured.workloads)
     kernel_name = registry().kernel_name
-    names = (text if text.startswith("git:") else kernel_name(full_name(text)) for text in targets)
+    names = (text if text.startswith("git:") else kernel_name(text) for text in targets)
     with open_store(options.store) as store, progress() as observer:
         runs = kernel_measurement.runs(store, observer, options.jobs)
         looks = [look(target, measured, limits, runs) for target in dict.fromkeys(names)]

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from ktrial.cli.command_line import Argument, Option, command_group, examples
 from ktrial.cli.console import output, print_json, print_link, print_texts, write_page
+from ktrial.cli.options.arguments import WorkloadArguments, named_by
 from ktrial.cli.options.common import (
     AllowHostChanges,
     BootParameters,
@@ -19,6 +20,7 @@ from ktrial.cli.options.common import (
     share,
 )
 from ktrial.cli.options.completion import kernel_names, machine_names, study_names, workload_names
+from ktrial.cli.options.workloads import named_workloads
 from ktrial.cli.studies import open_store, study_of_options
 from ktrial.format import number_format
 from ktrial.format.sanitize import one_line
@@ -37,11 +39,14 @@ app = command_group("Learn what real time can show here, and plan studies in it.
 
 @app.declare("calibrate")
 @examples(
-    "ktrial timed calibrate --workload fork,pipe",
-    "ktrial timed calibrate --workload fork --machine kvm --kernel debian:6.12",
+    "ktrial timed calibrate fork,pipe",
+    "ktrial timed calibrate fork --machine kvm --kernel 6.12",
 )
 def calibrate(
-    workload: list[str] = Option(..., metavar="W1,W2…", help="Workloads.", autocompletion=workload_names),
+    arguments: WorkloadArguments = None,
+    workload: list[str] | None = Option(
+        None, metavar="W1,W2…", help="Workloads.", autocompletion=workload_names
+    ),
     machine: str = Option(
         "host", metavar="NAME", help="A machine in real time: host, kvm.", autocompletion=machine_names
     ),
@@ -64,10 +69,11 @@ def calibrate(
     from ktrial.cli.progress import progress
     from ktrial.experiment.session import run
 
+    workloads = named_by(arguments).with_options((), workload).only_workloads("--kernel names it")
     study = study_of_options(
         {
             "factors": {"arm": {"kind": "nothing", "levels": ["A", "B"]}},
-            "workloads": [name.strip() for names in workload for name in names.split(",")],
+            "workloads": named_workloads(workloads, ()).tables(),
             "machine": {"kind": machine, "kernel": kernel},
             "timed": {"stopping": "fixed", "blocks": blocks},
             "margin": margin,

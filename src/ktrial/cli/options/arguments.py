@@ -5,16 +5,16 @@ A word is a kernel by its spelling (`6.12`, `debian:6.12`, `path:FILE`, `host`),
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ktrial.cli.command_line import BadUsage
-from ktrial.cli.options.completion import kernel_names, workload_sets
+from ktrial.cli.options.completion import kernel_names, study_names, workload_sets, workloads_of_study
 from ktrial.cli.options.workloads import SETS_OF_WORKLOADS
-from ktrial.cli.studies import registry
+from ktrial.cli.studies import registry, stored_names
 from ktrial.model.notation import nearest
 
 if TYPE_CHECKING:
@@ -44,18 +44,92 @@ Arguments = Annotated[
 ]
 
 
+RangesAndWorkloads = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[KERNEL… | A..B] [WORKLOAD…]",
+        help="Kernels, or a range of versions of the cache (5.10..7.2); then workloads.",
+        autocompletion=kernels_and_workloads,
+        show_default=False,
+    ),
+]
+WorkloadArguments = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[WORKLOAD…]",
+        help="Workloads (fork,pipe); the same as the option.",
+        autocompletion=workload_sets,
+        show_default=False,
+    ),
+]
+
+
+def study_or_kernels(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    """Complete a stored study and then its workloads; or kernels and workloads."""
+    studies = [] if ctx.params.get("arguments") else study_names(incomplete)
+    of_study = [(name, "a workload of the study") for name in workloads_of_study(ctx, incomplete)]
+    return [
+        *((name, "a stored study") for name in studies),
+        *kernels_and_workloads(ctx, incomplete),
+        *of_study,
+    ]
+
+
+StudyOrKernels = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[STUDY | KERNEL…] [WORKLOAD…]",
+        help="A stored study (name, number, file; else the latest), or kernels to count now; then workloads.",
+        autocompletion=study_or_kernels,
+        show_default=False,
+    ),
+]
+
+
 @dataclass(frozen=True)
 class KernelsAndWorkloads:
     """What the arguments name, in their order."""
 
     kernels: tuple[str, ...] = ()
     workloads: tuple[str, ...] = ()
+    study: str | None = None
 
     def with_options(
-        self, kernels: Sequence[str] | None, workloads: Sequence[str] | None
+        self, kernels: Sequence[str] | str | None, workloads: Sequence[str] | str | None
     ) -> "KernelsAndWorkloads":
         """With what --kernel and --workload name, after them."""
-        return KernelsAndWorkloads((*self.kernels, *(kernels or ())), (*self.workloads, *(workloads or ())))
+        from ktrial.kernels.providers import full_name
+
+        return replace(
+            self,
+            kernels=(*self.kernels, *map(full_name, _texts(kernels))),
+            workloads=(*self.workloads, *_texts(workloads)),
+        )
+
+    def only_workloads(self, why: str) -> tuple[str, ...]:
+        """The workloads. Raises BadUsage where a kernel is named, too; `why`: why there can be none."""
+        if self.kernels:
+            raise BadUsage(f"{', '.join(self.kernels)}: {why}.", hint=f"only workloads here: {_WORKLOADS}")
+        return self.workloads
+
+    def single_kernel(self) -> str:
+        """The only kernel. Raises BadUsage."""
+        if len(self.kernels) != 1:
+            named = f"{', '.join(self.kernels)}: one kernel at a time." if self.kernels else "Which kernel?"
+            raise BadUsage(named, hint=f"the kernel comes first, then the workload: 6.12 fork; {_KERNELS}")
+        return self.kernels[0]
+
+    def single_workload(self) -> str | None:
+        """The only workload, None where there is none. Raises BadUsage."""
+        if len(self.workloads) > 1:
+            hint = f"one of them: {' or '.join(self.workloads)}"
+            raise BadUsage(f"{', '.join(self.workloads)}: one workload at a time.", hint=hint)
+        return next(iter(self.workloads), None)
+
+
+def _texts(option: Sequence[str] | str | None) -> Sequence[str]:
+    """What an option was given, whether it may be repeated or not."""
+    return (option,) if isinstance(option, str) else option or ()
 
 
 def named_by(words: Iterable[str] | None, *, ranges: bool = False) -> KernelsAndWorkloads:
@@ -84,6 +158,35 @@ def named_by(words: Iterable[str] | None, *, ranges: bool = False) -> KernelsAnd
         else:
             workloads.append(part)
     return KernelsAndWorkloads(tuple(kernels), tuple(workloads))
+
+
+def named_with_study(words: Sequence[str] | None, store: str | None) -> KernelsAndWorkloads:
+    """As `named_by`, where the first word may be a study: one that is neither a kernel nor a workload.
+
+    Raises BadUsage also for a first word that is both.
+    """
+    if not words:
+        return KernelsAndWorkloads()
+    first, *others = words
+    names = registry()
+    kinds = {
+        "--kernel": _is_kernel(first, names, ranges=False),
+        "--workload": all(part in names.workloads for part in _parts(first)),
+    }
+    options = [option for option, is_one in kinds.items() if is_one]
+    if not options:
+        return replace(named_by(others), study=first)
+    if first in stored_names(store):
+        kind = options[0].removeprefix("--")
+        hint = f"say which: {options[0]} {first}, or the study by its number (ktrial list)"
+        raise BadUsage(f"{first} is a stored study and a {kind}.", hint=hint)
+    return named_by(words)
+
+
+def is_workload(word: str) -> bool:
+    """Whether it names workloads: `fork,pipe`, a set of them, or a file."""
+    names = registry()
+    return all(_is_workload(part, names) for part in _parts(word))
 
 
 def _parts(word: str) -> list[str]:

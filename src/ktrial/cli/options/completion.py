@@ -174,17 +174,24 @@ def treatment_names(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def workloads_of_study(ctx: typer.Context, incomplete: str) -> list[str]:
     """Complete the workloads of the study that is named; those of the catalogue where kernels are."""
-    if ctx.params.get("kernel"):
+    if ctx.params.get("kernel") or _begins_with_kernel(ctx):
         return [name for name, _ in workload_names(incomplete)]
     study = _named_study(ctx)
     return [workload for workload in study.workloads if workload.startswith(incomplete)] if study else []
+
+
+def _begins_with_kernel(ctx: typer.Context) -> bool:
+    from ktrial.kernels.providers import full_name
+
+    return ":" in full_name(next(iter(ctx.params.get("arguments") or ()), ""))
 
 
 def _named_study(ctx: typer.Context) -> "StudyRow | None":
     """The study; None where there is none."""
     from ktrial.store.location import default_location
 
-    location, name = str(ctx.params.get("store") or default_location()), ctx.params.get("study")
+    location = str(ctx.params.get("store") or default_location())
+    name = next(iter(ctx.params.get("arguments") or ()), ctx.params.get("study"))
     if name and name.endswith(".toml"):
         return _study_of_file(location, name)
     every = _stored_studies(location)

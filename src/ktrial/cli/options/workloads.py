@@ -69,7 +69,10 @@ def single_use(name: str | None, words: tuple[str, ...]) -> "WorkloadUse":
     """The only workload: of `--workload`, or the command. Raises BadOption where there are two."""
     if name and words:
         raise BadOption("--workload", "there is a command too: give one of the two")
-    (use,) = named_workloads([name] if name else [], words).uses()
+    named = named_workloads([name] if name else [], words)
+    if len(named.names) > 1:
+        raise BadOption("--workload", f"{name}: one workload at a time: {' or '.join(named.names)}")
+    (use,) = named.uses()
     return use
 
 

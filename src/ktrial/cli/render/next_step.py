@@ -53,11 +53,10 @@ def first_step(record: StudyRecord, _: Sequence[Why], store: str | None) -> str:
 def next_steps(record: StudyRecord, store: str | None) -> list[tuple[str, str]]:
     """Three commands, each with what it is for. They can be typed as they are."""
     names = [level for factor in record.study.factors for level in map(str, factor.levels)]
-    kernels = [word for name in names for word in ("--kernel", name)]
     workload, option = record.study.workloads[0].label, store_option(store)
     explain = ["ktrial", "explain", record.study.name, "--workload", workload, *option]
-    more = ["ktrial", "compare", *kernels, "--workload", _MORE_WORKLOADS, *option]
-    command = ["ktrial", "compare", *kernels, *option, "--", "sort", "/etc/passwd"]
+    more = ["ktrial", "compare", *names, _MORE_WORKLOADS, *option]
+    command = ["ktrial", "compare", *names, *option, "--", "sort", "/etc/passwd"]
     return [
         (shlex.join(explain), "which kernel functions the difference is made of"),
         (shlex.join(more), "the same for other parts of the kernel"),

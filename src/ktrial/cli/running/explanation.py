@@ -140,7 +140,7 @@ def _of_kernels(options: "ExplainOptions") -> AttributionQuestion:
     if len(kernels) > 2:
         raise BadOption("--kernel", f"{len(kernels)} given; give two: from, to")
     if len(kernels) == 1 and not (before_boot or after_boot):
-        problem = "1 given; give two (from, to), or one and a boot parameter (--to-boot PARAMETER)"
+        problem = f"only {kernels[0]}; give two (6.1 6.12), or one and a boot parameter (--to-boot PARAMETER)"
         raise BadOption("--kernel", problem)
     options.check_system(kernels)
     use = single_use(options.workload, options.words)

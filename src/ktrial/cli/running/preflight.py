@@ -5,6 +5,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ktrial.cli.console import say
+from ktrial.cli.options.workloads import workload_names_of
 from ktrial.errors import KtrialError
 
 if TYPE_CHECKING:
@@ -74,8 +75,7 @@ def _uses(names: Iterable[str]) -> "Iterable[WorkloadUse]":
     from ktrial import workloads
     from ktrial.model.workload import WorkloadUse
 
-    descriptions = workloads.descriptions()
-    for text in names:
-        yield from (
-            WorkloadUse(name=name) for name in map(str.strip, text.split(",")) if name in descriptions
-        )
+    descriptions, texts = workloads.descriptions(), list(names)
+    for name in workload_names_of(texts) if texts else ():
+        if name in descriptions:
+            yield WorkloadUse(name=name)
