@@ -37,8 +37,8 @@ demo: system $(VENV)/.for-use guest
 	@echo '    export PATH="$(CURDIR)/$(BIN):$$PATH"'
 	@echo 'then'
 	@echo '    ktrial show                                   this result again'
-	@echo '    ktrial explain quick --workload fork          why fork differs: the kernel functions'
-	@echo '    ktrial try --workload futex                   another workload on two kernels'
+	@echo '    ktrial explain quick fork                     why fork differs: the kernel functions'
+	@echo '    ktrial try futex                              another workload on two kernels'
 	@echo '    ktrial help                                   the documentation'
 
 test: PURPOSE := test

@@ -80,9 +80,7 @@ def tests(room: Room, result: Result) -> None:
 def wheel(room: Room, result: Result) -> None:
     """The wheel by pipx, README's system packages, and a program that every system has."""
     install_ktrial(room)
-    text = room.run(
-        "ktrial compare --kernel debian:6.1 --kernel debian:6.12 --perturbations 2 -- ls /usr/share"
-    )
+    text = room.run("ktrial compare 6.1 6.12 --perturbations 2 -- ls /usr/share")
     expect(r"^ls +\d.*(?:worse|better|equivalent|inconclusive)", text)
     room.run("ktrial doctor")
 

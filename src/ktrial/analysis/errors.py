@@ -20,7 +20,7 @@ class NotMeasured(AnalysisError):
 
 class NoMatrix(AnalysisError):
     text = "Study {study} has one kernel or treatment: a matrix compares two at least."
-    hint = "name another study (ktrial list), or measure: ktrial matrix --kernels 5.10..7.2"
+    hint = "name another study (ktrial list), or measure: ktrial matrix 5.10..7.2"
 
 
 class NothingToWatch(AnalysisError):

@@ -358,10 +358,7 @@ def find_baseline(name: str, store: Store) -> Baseline:
     similar = f" (did you mean {near[0]}?)" if near else ""
     raise AnalysisUsageError(
         f"There is no baseline {name} in store {store.name}{similar}, and no kernel is called so.",
-        hint=(
-            f"save one: ktrial check baseline save {name} --kernel K --workload W; or name a kernel, such "
-            "as debian:6.1"
-        ),
+        hint=(f"save one: ktrial check baseline save {name} 6.12 fork; or name a kernel, such as debian:6.1"),
     )
 
 

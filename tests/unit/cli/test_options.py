@@ -1,5 +1,6 @@
 """Each command's help ends with examples, which parse, and tells what holds without each of its options."""
 
+import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,10 +10,12 @@ from typing import Annotated, Any
 import pytest
 import typer
 from tests.support.command_line import CommandLine
+from tests.support.places import ROOT
 from tests.support.scripted import ScriptedMachine
 
 from ktrial.cli.app import app
 from ktrial.cli.command_line import KtrialCommand, alone, as_this_command_says, examples_of
+from ktrial.cli.options.arguments import is_workload, named_by, named_with_study
 from ktrial.knobs.catalogue import all_knobs
 from ktrial.workloads import descriptions
 
@@ -149,3 +152,40 @@ def test_the_fields_of_a_family_are_the_options_of_a_command() -> None:
     assert calls == [("x", Family("a")), ("y", Family("b", 7))]
     with pytest.raises(typer.TyperException, match="first"):
         command_line.main(["x"], standalone_mode=False)
+
+
+PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/*.md")])
+BLOCK = re.compile(r"^```(?:sh|console)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+NOT_WHOLE = re.compile(r"[…|<>;$&(]|# exit 2|\b[A-Z]\.\.[A-Z]\b")
+"""Lines that only a shell reads, mistakes that are shown, and patterns."""
+
+
+def commands_of(page: Path) -> Iterator[str]:
+    """The page's command lines of ktrial that can be read as they are."""
+    for block in BLOCK.findall(page.read_text()):
+        for line in block.splitlines():
+            if line.removeprefix("$ ").startswith("ktrial ") and not NOT_WHOLE.search(
+                line.removeprefix("$ ")
+            ):
+                yield line.removeprefix("$ ")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_command_lines_of_the_documentation_parse_and_name_kernels_and_workloads(page: Path) -> None:
+    for line in commands_of(page):
+        words = shlex.split(line, comments=True)[1:]
+        if words == ["--version"]:
+            continue
+        path = max((path for path in LEAVES if (*path,) == tuple(words[: len(path)])), key=len)
+        params = context_of(path, words[len(path) :]).params
+        arguments = params.get("arguments") or []
+        if path[0] == "explain":
+            named_with_study(arguments, str(ROOT / "nowhere.db"))
+        elif path[0] == "series":
+            assert not arguments or is_workload(arguments[-1]) or ".." in arguments[0]
+        else:
+            named_by(arguments, ranges=path == ("matrix",))
+
+
+def test_a_page_of_commands_is_read() -> None:
+    assert "ktrial check 6.1 6.1 syscall" in commands_of(ROOT / "docs" / "check.md")

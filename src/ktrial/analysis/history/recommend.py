@@ -56,7 +56,7 @@ def recommend(
         unmeasured = ", ".join(missing)
         raise AnalysisError(
             f"Store {store.name}: fewer than two kernels have numbers of {unmeasured} on one machine.",
-            hint=f"measure first: ktrial matrix --kernels 5.10..7.2 --workloads {','.join(workloads)}",
+            hint=f"measure first: ktrial matrix 5.10..7.2 {','.join(workloads)}",
         )
     recommendation = _recommendation(system, chosen, workloads, names, measured_on[system], edge or 0.01)
     return recommendation.model_copy(update={"left_out": left_out})

@@ -250,7 +250,7 @@ def list_baselines(json: Json = False, store: StoreOption = None) -> None:
     if json:
         print_json([_data(baseline) for baseline in stored])
     elif not (stored or damaged):
-        say("there are no baselines yet; save one: ktrial check baseline save NAME --kernel K --workload W")
+        say("there are no baselines yet; save one: ktrial check baseline save NAME 6.12 fork")
     elif stored:
         rows = (
             (

@@ -95,7 +95,7 @@ def _print_captured(workload: "Captured", place: Path) -> None:
         memory = f" --memory {workload.memory_mib}M"
         print(f"its files need a guest of {workload.memory_mib} MiB")
     file = place if place.is_absolute() else f"./{place}"
-    print(f"next: ktrial compare --kernel debian:6.1 --kernel debian:6.12 --workload {file}{memory}")
+    print(f"next: ktrial compare 6.1 6.12 {file}{memory}")
 
 
 @app.declare("list")
