@@ -226,6 +226,34 @@ def measured_frames(frames: Sequence[str], directory: Path, script: str) -> list
     return answers
 
 
+@contextmanager
+def seen_on(source: str, directory: Path, width: int, *, dark: bool) -> Iterator[Page]:
+    """A page, or what is at an address, on a screen of so many pixels across, in light or in dark."""
+    page = shared_page()
+    if source.lstrip().startswith("<"):
+        (directory / "seen.html").write_text(source, encoding="utf-8")
+        source = (directory / "seen.html").as_uri()
+    theme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+    page.call(
+        "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False
+    )
+    page.call("Emulation.setEmulatedMedia", features=[theme])
+    try:
+        page.open(source)
+        yield page
+    finally:
+        page.call("Emulation.clearDeviceMetricsOverride")
+        page.call("Emulation.setEmulatedMedia", features=[])
+
+
+def layout_of(page: Page) -> dict[str, Any]:
+    """How the page that is open is laid out."""
+    layout: dict[str, Any] = page.value(
+        f"(() => {{ {_LAYOUT} return measured({{contentDocument: document, contentWindow: window}}); }})()"
+    )
+    return layout
+
+
 def assert_fits(source: str, directory: Path, widths: Sequence[int] = WIDTHS) -> list[dict[str, Any]]:
     """Nothing of the page is cut off, overlaps or scrolls sideways, at any width."""
     layouts = measured_at_widths(source, directory, widths)

@@ -17,7 +17,7 @@ from ktrial.analysis.comparability import (
 from ktrial.analysis.data_quality import warnings_of
 from ktrial.analysis.kernel_confounds import with_kernels
 from ktrial.analysis.scaling import scaling_answer
-from ktrial.format.number_format import number, percentage
+from ktrial.format.number_format import counted, number, percentage
 from ktrial.model.comparison import Comparison, Interaction, Result, Variability, Verdict
 from ktrial.model.design import Design, Factor, FactorKind, LevelValue, Perturbation, Treatment
 from ktrial.model.profile import CycleModel
@@ -69,10 +69,25 @@ def make_record(store: Store, stored: StoredStudy, trials: tuple[Trial, ...]) ->
         created=stored.created,
         planned=planned,
         trials=trials,
-        result=with_kernels(study, trials, result(study, trials), differences),
+        result=_of_search(store, stored, trials)
+        if study.search
+        else with_kernels(study, trials, result(study, trials), differences),
         kernels=differences,
         sampled=tuple(_sampled(store, stored, trials)),
         proofs=store.proofs(stored.id),
+    )
+
+
+def _of_search(store: Store, stored: StoredStudy, trials: Sequence[Trial]) -> Result:
+    """What a search came to, and what its confirmation compared; before its end how many runs it has."""
+    study, tuned = stored.study, store.answer(stored.id)
+    answer = tuned.answer if tuned else f"The search has not ended: {counted(len(trials), 'run')} so far."
+    return Result(
+        study=study.name,
+        question=study.question,
+        answer=answer,
+        comparisons=tuned.comparisons if tuned else (),
+        warnings=tuned.warnings if tuned else (),
     )
 
 

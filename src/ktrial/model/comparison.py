@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from ktrial.model.base import Model
 from ktrial.model.design import LevelValue
 from ktrial.model.warnings import DataWarning
-from ktrial.model.workload import Direction, Mode
+from ktrial.model.workload import BESIDE_THE_OWN, Direction, Mode
 
 
 class Scatter(StrEnum):
@@ -200,8 +200,8 @@ COMPARISON_FIELDS = tuple(Comparison.model_fields)
 """What a comparison says, in this order."""
 
 
-_WORKLOAD, _BASELINE, _VALUE, _RATIO, _VERDICT = map(
-    COMPARISON_FIELDS.index, ("workload", "baseline_value", "value", "ratio", "verdict")
+_WORKLOAD, _METRIC, _BASELINE, _VALUE, _RATIO, _VERDICT = map(
+    COMPARISON_FIELDS.index, ("workload", "metric", "baseline_value", "value", "ratio", "verdict")
 )
 
 
@@ -244,15 +244,19 @@ class BriefResult(NamedTuple):
 
     @property
     def verdicts(self) -> Counter[Verdict]:
-        """How often each verdict was reached."""
-        counted = Counter(row[_VERDICT] for row in self.rows)
+        """How often each verdict was reached in the workloads' own metrics, which the answer counts."""
+        counted = Counter(row[_VERDICT] for row in self._main)
         return Counter({Verdict(verdict): count for verdict, count in counted.items()})
 
     def largest(self, most: int) -> list[dict[str, Any]]:
         """The changes for better or worse, the largest first; of the same size as the study has them."""
-        changed = (row for row in self.rows if row[_VERDICT] in _CHANGED)
+        changed = (row for row in self._main if row[_VERDICT] in _CHANGED)
         in_order = sorted(changed, key=lambda row: -_size(row[_RATIO]))
         return [dict(zip(COMPARISON_FIELDS, row, strict=True)) for row in in_order[:most]]
+
+    @property
+    def _main(self) -> Sequence[Sequence[Any]]:
+        return [row for row in self.rows if row[_METRIC] not in BESIDE_THE_OWN] or self.rows
 
 
 def _size(ratio: float | None) -> float:

@@ -172,12 +172,15 @@ def _options(lines: Sequence[OptionLine]) -> str:
 def _failed(record: StudyRecord) -> Iterator[str]:
     failed = study_summary.failed_trials(record)
     if failed:
-        yield folded(number_format.counted(len(failed), "failed trial"), "\n\n".join(map(_failure, failed)))
+        timed = record.study.timing is not None
+        endings = "\n\n".join(_failure(trial, timed=timed) for trial in failed)
+        yield folded(number_format.counted(len(failed), "failed trial"), endings)
 
 
-def _failure(trial: Trial) -> str:
+def _failure(trial: Trial, *, timed: bool) -> str:
     planned = trial.planned
-    where = f"{code(planned.treatment.label)}, perturbation {planned.perturbation.number}"
+    place = f"block {planned.block}" if timed else f"perturbation {planned.perturbation.number}"
+    where = f"{code(planned.treatment.label)}, {place}"
     head = f"**{labels.OUTCOMES[trial.outcome].sentence}**: {where}"
     reason = f"\n\n{prose(trial.reason)}" if trial.reason else ""
     console = printable(trial.console).rstrip().splitlines()[-_CONSOLE_LINES:]

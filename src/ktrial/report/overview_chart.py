@@ -136,7 +136,7 @@ LEAST_BAND = 10
 """Pixels of the margin's band: on the smallest screens a drawing is two thirds as large, and 6 are left."""
 FARTHEST = 1000.0
 """Ratios beyond this, or below its reciprocal, are on no axis."""
-_LABEL = 6.2
+_LABEL = 7.5
 """Pixels of a character below the axis."""
 
 

@@ -71,7 +71,8 @@ def study_page(record: StudyRecord, whys: Sequence[Why] = (), *, whole: bool = F
     page = templates.get_template("page.html.j2").render(
         **study_facts(record, whys),
         style=style_of() + chart_colours(),
-        overview=overview_chart.overview(record),
+        # Where the number of CPUs is a factor, the charts of scaling are the overview.
+        overview=None if curves(record) else overview_chart.overview(record),
         workloads=tuple(_workloads(record)),
         # Speed-up over CPUs: a workload, and its chart.
         scaling_charts=[

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from statistics import median
 from typing import NamedTuple
 
+from ktrial.analysis.scaling import cpus_factor
 from ktrial.format import number_format
 from ktrial.format.labels import VERDICTS
 from ktrial.model.comparison import Comparison, Verdict
@@ -147,9 +148,10 @@ def treatment_labels(record: StudyRecord) -> tuple[str, ...]:
 def verdict_counts(record: StudyRecord) -> tuple[tuple[Verdict, int], ...]:
     """How often each verdict was reached in the workloads' own metrics, which the answer counts.
 
-    In the order of VERDICTS, without those never reached.
+    In the order of VERDICTS, without those never reached. None where the number of CPUs is a factor: one CPU
+    is no baseline that several are better or worse than.
     """
-    every = record.result.comparisons
+    every = () if cpus_factor(record.study) else record.result.comparisons
     main = [comparison for comparison in every if comparison.metric not in BESIDE_THE_OWN]
     counts = Counter(comparison.verdict for comparison in main or every)
     return tuple((verdict, counts[verdict]) for verdict in VERDICTS if counts[verdict])

@@ -179,6 +179,61 @@ def front(tuned: Tuned) -> Table:
     return _stacked(fields, tuned.front)
 
 
+_LEAST_SHARE = 0.05
+"""Of what the runs differ by: a knob that may have less is not shown to act."""
+
+
+class Acting(NamedTuple):
+    """What is shown to act in a search, and what is not."""
+
+    spread: float
+    """By how much the search's runs differ, beyond what noise alone spans in so many: 0.07 is 7 %."""
+    importance: tuple[Importance, ...] = ()
+    """Of the knobs that are shown to act, the largest share first; none where the runs hardly differ."""
+    interactions: tuple[TunedInteraction, ...] = ()
+    """Of two knobs of which none is among the others."""
+    others: tuple[str, ...] = ()
+    """Knobs that are not shown to act."""
+
+
+def acting(tuned: Tuned) -> Acting:
+    """Shares of a spread that is smaller than what the search can show say nothing."""
+    spread = _spread(tuned)
+    shown = tuple(
+        share for share in tuned.importance if share.low >= _LEAST_SHARE and spread >= tuned.smallest_effect
+    )
+    others = tuple(share.name for share in tuned.importance if share not in shown)
+    pairs = (pair for pair in tuned.interactions if {pair.first, pair.second}.isdisjoint(others))
+    return Acting(spread, shown, tuple(pairs), others)
+
+
+_SEARCHING = frozenset({Purpose.CALIBRATE, Purpose.EXPLORE, Purpose.CONTEND})
+
+
+def _spread(tuned: Tuned) -> float:
+    """The largest of n draws of noise is expected at most √(2 ln n) standard deviations from their mean:
+    S. Boucheron, G. Lugosi, P. Massart, Concentration Inequalities, 2013, section 2.5.
+    """
+    pairs = zip(tuned.observations, _ratios(tuned), strict=True)
+    ratios = [ratio for run, ratio in pairs if ratio and run.purpose in _SEARCHING]
+    if len(ratios) < 2:
+        return 0.0
+    noise = 2 * tuned.noise * math.sqrt(2 * math.log(len(ratios)))
+    return max(0.0, math.expm1(math.log(max(ratios) / min(ratios)) - noise))
+
+
+def not_acting_text(shown: Acting, tuned: Tuned) -> str:
+    """`Not shown to act: vm.swappiness, vm.dirty_ratio`; where nothing is, why; empty where all are."""
+    if not shown.others:
+        return ""
+    if shown.spread < tuned.smallest_effect:
+        differ = number_format.percentage(shown.spread)
+        least = number_format.percentage(tuned.smallest_effect)
+        beyond = " beyond their noise" if tuned.noise else ""
+        return f"No knob is shown to act: the runs differ by {differ}{beyond}, and {least} can be shown."
+    return f"Not shown to act: {', '.join(shown.others)}."
+
+
 def importance(shares: Iterable[Importance]) -> Table:
     """How much of what the runs differ by goes back to each knob."""
     return _stacked(_IMPORTANCE, shares)
@@ -506,6 +561,7 @@ def tuning_page(
     `in_force`: the answer's settings, as they were read back; `number`: in its store; `whole`: all sections
     open.
     """
+    shown = acting(tuned)
     return (
         environment()
         .get_template("tuning.html.j2")
@@ -519,14 +575,15 @@ def tuning_page(
             charts=[("wide", picture(tuned)), ("narrow", picture(tuned, NARROW))],
             purposes=PURPOSES,
             used=list(dict.fromkeys(item.purpose for item in tuned.observations)),
-            corners=[(item, corners(item)) for item in tuned.interactions],
+            corners=[(item, corners(item)) for item in shown.interactions],
+            not_acting=not_acting_text(shown, tuned),
             tables={
                 "confirmation": confirmation(tuned.comparisons),
                 "finalists": finalists(tuned),
                 "settings": settings(tuned, in_force),
                 "taken_back": taken_back(tuned.dropped),
                 "front": front(tuned),
-                "importance": importance(tuned.importance),
+                "importance": importance(shown.importance),
                 "space": space(tuned.space.dimensions),
                 "runs": runs(tuned),
             },
@@ -567,6 +624,7 @@ def tuning_markdown(
     `in_force`: the answer's settings, as they were read back; `files`: what is installed, by names; `number`:
     in its store.
     """
+    shown = acting(tuned)
     parts = [
         *_head(study, tuned, number),
         *_confirmation(tuned),
@@ -574,9 +632,10 @@ def tuning_markdown(
         folded(f"Taken back: {len(tuned.dropped)}", grid(taken_back(tuned.dropped))) if tuned.dropped else "",
         grid(front(tuned)) if tuned.front else "",
         # By the search's model.
-        folded("What mattered in the search", grid(importance(tuned.importance))) if tuned.importance else "",
-        folded(f"Interactions: {len(tuned.interactions)}", grid(interactions(tuned.interactions)))
-        if tuned.interactions
+        folded("What mattered in the search", grid(importance(shown.importance))) if shown.importance else "",
+        prose(not_acting_text(shown, tuned)),
+        folded(f"Interactions: {len(shown.interactions)}", grid(interactions(shown.interactions)))
+        if shown.interactions
         else "",
         *_failed(tuned),
         *_searched(study, tuned),

@@ -12,6 +12,7 @@ from ktrial.analysis.history.machine_agreement import on_several_machines
 from ktrial.analysis.history.series import history, kernel_pairs
 from ktrial.analysis.history.stored_numbers import StoredNumbers
 from ktrial.analysis.result import make_record, pair_record
+from ktrial.analysis.scaling import cpus_factor
 from ktrial.installation import program_digest
 from ktrial.model.base import digest
 from ktrial.model.comparison import BriefResult, Matrix
@@ -324,7 +325,13 @@ class Pages:
         def size(stored: StoredStudy) -> tuple[int, int]:
             return (treatment_count(stored.study) - 1) * len(stored.study.workloads), stored.id
 
-        for stored in sorted(self._studies.values(), key=size, reverse=True):
+        # Numbers of CPUs and the settings of a search are no versions.
+        comparing = [
+            stored
+            for stored in self._studies.values()
+            if not (stored.study.search or cpus_factor(stored.study))
+        ]
+        for stored in sorted(comparing, key=size, reverse=True):
             with suppress(NoMatrix):
                 return matrix(self._record(stored))
         return None

@@ -1,5 +1,6 @@
 """The pages of one result: the whole one, the one in brief, and any two of its treatments compared."""
 
+from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -7,6 +8,7 @@ from typing import Any, NamedTuple
 from jinja2 import Environment
 from pydantic_core import to_json
 
+from ktrial.analysis.scaling import cpus_factor
 from ktrial.format import number_format
 from ktrial.format.labels import MODE_NAMES, VERDICTS, metric_name
 from ktrial.model.comparison import BriefResult, Verdict
@@ -93,7 +95,9 @@ def brief_page(
     study = stored.study
     labels = [use.label for use in study.workloads]
     short = short_labels(labels)
-    counts = brief.verdicts
+    # One CPU is no baseline that several are better or worse than.
+    counts = Counter[Verdict]() if cpus_factor(study) else brief.verdicts
+    largest = () if cpus_factor(study) else brief.largest(_MOST_CHANGES)
     changed = counts[Verdict.BETTER] + counts[Verdict.WORSE]
     measured = [label for label in labels if label in brief.measured]
     return templates.get_template("brief_result.html.j2").render(
@@ -113,7 +117,7 @@ def brief_page(
         modes=[MODE_NAMES[mode] for mode in brief.modes],
         margin=number_format.percentage(study.margin),
         started=datetime.fromisoformat(brief.started) if brief.started else None,
-        changes=[_change(comparison) for comparison in brief.largest(_MOST_CHANGES)],
+        changes=list(map(_change, largest)),
         more=max(0, changed - _MOST_CHANGES),
         histories=[(short[label], histories[label]) for label in measured][:_MOST_HISTORIES],
     )
