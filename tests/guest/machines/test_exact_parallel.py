@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.support.guests import boot_of, busy_cores, work
 from tests.support.parallel_qemus import needs_a_known_qemu
+from tests.support.places import SUPPORT
 
 from ktrial import workloads
 from ktrial.analysis.guest_time import TimePart, by_cpu, places
@@ -143,6 +144,26 @@ def test_a_shared_counter_scales_only_where_lines_cost_nothing(
     assert speed_ups[MemoryModel.COHERENCE] < 1
     # Together they add once in a transfer, which is 160 ns an addition of each.
     assert throughputs[MemoryModel.COHERENCE][1] == pytest.approx(1e9 / TRANSFER_NS, rel=0.02)
+
+
+@pytest.mark.nightly  # some 20 seconds of CPU time
+def test_an_unlocked_update_is_lost_only_where_a_block_ends_within_it(
+    machine: ParallelMachine, kernel: Kernel, tmp_path: Path
+) -> None:
+    """What docs/parallel.md says that cannot be seen, under three seeds."""
+    program = tmp_path / "counter"
+    source = SUPPORT / "unlocked_counter.c"
+    subprocess.run(["gcc", "-O2", "-static", "-pthread", "-o", program, source], check=True)
+    brought = Push(path="/tmp/counter", base64=b64encode(program.read_bytes()).decode(), mode=0o755)
+    counted: dict[str, list[int]] = {}
+    with machine.start(boot_of(kernel, cpus=CPUS)) as target:
+        for way in ("whole", "block", "split"):
+            for seed in (0, 7, 4711):
+                _, result = target.perform((brought, Run(argv=("/tmp/counter", way), layout_seed=seed)))
+                counted.setdefault(way, []).append(int(result.stdout))
+    every = CPUS * 20_000
+    assert counted["whole"] == counted["block"] == [every] * 3
+    assert all(0 < count < every for count in counted["split"])
 
 
 def test_a_guest_whose_time_is_up_has_hung(machine: ParallelMachine, kernel: Kernel) -> None:
