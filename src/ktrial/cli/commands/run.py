@@ -312,8 +312,9 @@ def scale(
     """Show how much more gets done with more CPUs.
 
     Each kernel runs the workloads on machines of so many CPUs, in simulated time; a table and a chart show
-    speed-up, efficiency, and the Universal Scalability Law that comes nearest. Races do not all show: a block
-    of instructions is atomic, and plain loads and stores share cache lines for free, under any seed.
+    speed-up, efficiency, and the Universal Scalability Law that comes nearest. Races do not all show,
+    under any seed: a block of instructions is atomic, memory is sequentially consistent, and plain loads and
+    stores share cache lines for free.
     """
     from ktrial.cli.running.study import run_and_print
     from ktrial.kernels.providers.git import pinned
