@@ -28,7 +28,7 @@ _EXIT = re.compile(r"\s+# exit (\d+)$")
 _ANCHOR = re.compile(r"\]\(([^)#\s:]*)#([^)\s]+)\)")
 LONG_PAGE = 1000
 """Words; a page that has more begins with a summary. CONTRIBUTING begins with its commands."""
-MOST_WORDS = 51_600
+MOST_WORDS = 53_000
 """Of all pages together, without blocks that docs/write_numbers.py writes."""
 _LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
