@@ -313,6 +313,8 @@ def test_a_history_of_exact_numbers_is_shown_without_what_judges_real_time(store
         ("ktrial check ba", "baseline\n"),
         ("ktrial check baseline li", "list\n"),
         ("ktrial check 6.1 pip", "pipe\npipe1\n"),
+        ("ktrial compare 6.1 6.12 fork,pip", "fork,pipe\nfork,pipe1\n"),
+        ("ktrial explain 6.1 6.12 pip", "pipe\npipe1\n"),
         ("ktrial matrix systems a b --workloads fork,pip", "fork,pipe\nfork,pipe1\n"),
         ("ktrial workload capture --metrics fi", "fio-json\n"),
     ],
@@ -332,6 +334,8 @@ def test_what_catalogues_have_is_completed(
         ("ktrial show 7", "\n", ""),
         ("ktrial explain --from debian:6.", "debian:6.1\ndebian:6.12\n", "pydantic"),
         ("ktrial explain quick-0 --workload pi", "pipe\n", "pydantic"),
+        ("ktrial explain qu", "quick-0\n", ""),
+        ("ktrial explain quick-0 pi", "pipe\n", "pydantic"),
     ],
 )
 def test_what_is_stored_is_completed_without_what_stores_and_computes(

@@ -87,7 +87,7 @@ def test_a_capture_is_a_file_that_is_read_as_it_was_captured(place: Path, cli: C
     result = cli("workload", "capture", "--name", "mine", "--metrics", "fio-json", "--", "cat", "data")
     assert result.status == 0
     assert result.output.startswith("mine.toml: ")
-    assert "--workload ./mine.toml" in result.output
+    assert "next: ktrial compare 6.1 6.12 ./mine.toml" in result.output
     assert tomllib.loads((place / "mine.toml").read_text())["workload"]["metrics"] == "fio-json"
     use = workload_from_file(place / "mine.toml", registry())
     assert use.command is not None

@@ -65,14 +65,13 @@ WorkloadArguments = Annotated[
 
 
 def study_or_kernels(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    """Complete a stored study and then its workloads; or kernels and workloads."""
-    studies = [] if ctx.params.get("arguments") else study_names(incomplete)
-    of_study = [(name, "a workload of the study") for name in workloads_of_study(ctx, incomplete)]
-    return [
-        *((name, "a stored study") for name in studies),
-        *kernels_and_workloads(ctx, incomplete),
-        *of_study,
-    ]
+    """Complete a stored study and then its workloads; or kernels, then any workload."""
+    kernels = [(name, "a kernel in the cache") for name in kernel_names(incomplete)]
+    if ctx.params.get("arguments"):
+        return [*kernels, *((name, "a workload") for name in workloads_of_study(ctx, incomplete))]
+    studies = [(name, "a stored study") for name in study_names(incomplete)]
+    forms = getattr(ctx.command, "forms", {}).items()
+    return [*studies, *kernels, *(form for form in forms if form[0].startswith(incomplete))]
 
 
 StudyOrKernels = Annotated[
