@@ -85,11 +85,11 @@ def print_answer(
         screen.rows(scaling.brief_table(over_cpus))
     if waiting := scaling.waits_table(waits(record)):
         screen.rows(waiting)
-    limits = [warning for warning in record.result.warnings if warning.kind is WarningKind.SEVERAL_CPUS]
-    screen.lines([f"note: {breakable(warning.text)}" for warning in limits], "note", least=1)
     shown = _main_rows(record)
     if shown.result.comparisons and not over_cpus:
         _add_verdicts(shown, screen)
+    limits = [warning for warning in record.result.warnings if warning.kind is WarningKind.SEVERAL_CPUS]
+    screen.lines([f"note: {breakable(warning.text)}" for warning in limits], "note", least=1)
     screen.lines(_failures(record), "failure", least=2, style="red")
     if not over_cpus:
         screen.lines(list(_unsteady(record))[:_MOST_VARIABILITY], "treatment that scatters", least=1)
