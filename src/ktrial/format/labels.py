@@ -26,7 +26,10 @@ VERDICTS = {
     ),
     Verdict.INCONCLUSIVE: VerdictLabel("?", "inconclusive", "the data do not decide"),
     Verdict.EQUIVALENT: VerdictLabel(
-        "≈", "equivalent", "the change, with its spread, lies inside the margin"
+        "≈",
+        "equivalent",
+        "no change that matters: with its spread it lies inside the margin, or its row says why a larger one "
+        "is too little to count",
     ),
     Verdict.IDENTICAL: VerdictLabel("=", "the same image", "the two kernels are bit-identical"),
 }

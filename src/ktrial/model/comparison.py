@@ -1,7 +1,7 @@
 """Comparisons, their verdicts, and treatments whose numbers scatter otherwise than the baseline's."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -85,6 +85,18 @@ class Comparison(Model):
     mode: Mode
     reason: str = ""
     """Why the verdict is inconclusive, in one sentence."""
+
+
+def what_is_counted(rows: Iterable[tuple[str, str, str]]) -> str:
+    """What rows are, each a workload, a metric and a treatment, so that who counts verdicts says of what.
+
+    `6 workloads`, `8 metrics` where a workload has several, `30 comparisons` of several treatments.
+    """
+    every = list(rows)
+    workloads, treatments = {row[0] for row in every}, {row[2] for row in every}
+    word = "workload" if len(workloads) == len(every) else "metric"
+    word = "comparison" if len(treatments) > 1 else word
+    return f"{len(every):,} {word}" if len(every) == 1 else f"{len(every):,} {word}s"
 
 
 class Interaction(Model):
@@ -200,8 +212,9 @@ COMPARISON_FIELDS = tuple(Comparison.model_fields)
 """What a comparison says, in this order."""
 
 
-_WORKLOAD, _METRIC, _BASELINE, _VALUE, _RATIO, _VERDICT = map(
-    COMPARISON_FIELDS.index, ("workload", "metric", "baseline_value", "value", "ratio", "verdict")
+_WORKLOAD, _METRIC, _TREATMENT, _BASELINE, _VALUE, _RATIO, _VERDICT = map(
+    COMPARISON_FIELDS.index,
+    ("workload", "metric", "treatment", "baseline_value", "value", "ratio", "verdict"),
 )
 
 
@@ -247,6 +260,11 @@ class BriefResult(NamedTuple):
         """How often each verdict was reached in the workloads' own metrics, which the answer counts."""
         counted = Counter(row[_VERDICT] for row in self._main)
         return Counter({Verdict(verdict): count for verdict, count in counted.items()})
+
+    @property
+    def counted(self) -> str:
+        """Of what the verdicts are: `6 workloads`."""
+        return what_is_counted((row[_WORKLOAD], row[_METRIC], row[_TREATMENT]) for row in self._main)
 
     def largest(self, most: int) -> list[dict[str, Any]]:
         """The changes for better or worse, the largest first; of the same size as the study has them."""

@@ -57,10 +57,12 @@ def _head(record: StudyRecord) -> Iterator[str]:
     yield prose(record.study.question)
     yield f"**{prose(record.result.answer or 'Nothing was compared.')}**"
     counts = study_summary.verdict_counts(record)
-    yield " · ".join(
+    tally = " · ".join(
         f"{labels.VERDICTS[verdict].symbol} {count} {labels.VERDICTS[verdict].word}"
         for verdict, count in counts
     )
+    if tally:
+        yield f"{study_summary.counted(record.result.comparisons)}: {tally}"
 
 
 def _tables(record: StudyRecord) -> Iterator[str]:

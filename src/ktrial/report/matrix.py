@@ -145,8 +145,11 @@ def usual_unit(shown: Matrix) -> str:
 
 
 def _tally(comparisons: Iterable[Comparison | None]) -> str:
-    count = Counter(comparison.verdict for comparison in comparisons if comparison is not None)
-    return ", ".join(f"{count[verdict]} {word.word}" for verdict, word in VERDICTS.items() if count[verdict])
+    """`of 6 workloads 2 worse, 4 equivalent`."""
+    own = [row for row in comparisons if row is not None and row.metric not in BESIDE_THE_OWN]
+    count = Counter(comparison.verdict for comparison in own)
+    tally = ", ".join(f"{count[verdict]} {word.word}" for verdict, word in VERDICTS.items() if count[verdict])
+    return f"of {summary.counted(own)} {tally}"
 
 
 def _heat(comparison: Comparison) -> int:

@@ -116,6 +116,7 @@ def study_facts(record: StudyRecord, whys: Sequence[Why] = ()) -> dict[str, Any]
         "matrix_unit": matrix.usual_unit(every) if every else "",
         "tables": [(group, of_group(record, group, links)) for group in groups],
         "verdicts": study_summary.verdict_counts(record),
+        "counted": study_summary.counted(record.result.comparisons),
         "failed": study_summary.failed_trials(record),
         "warnings": study_summary.warnings(record),
         "warning_groups": study_summary.warning_groups(record),

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ktrial.analysis.scaling import cpus_factor
 from ktrial.format import number_format
 from ktrial.format.labels import VERDICTS
-from ktrial.model.comparison import Comparison, Verdict
+from ktrial.model.comparison import Comparison, Verdict, what_is_counted
 from ktrial.model.study import StudyRecord
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.warnings import DataWarning
@@ -152,9 +152,21 @@ def verdict_counts(record: StudyRecord) -> tuple[tuple[Verdict, int], ...]:
     is no baseline that several are better or worse than.
     """
     every = () if cpus_factor(record.study) else record.result.comparisons
-    main = [comparison for comparison in every if comparison.metric not in BESIDE_THE_OWN]
-    counts = Counter(comparison.verdict for comparison in main or every)
+    counts = Counter(comparison.verdict for comparison in _main(every))
     return tuple((verdict, counts[verdict]) for verdict in VERDICTS if counts[verdict])
+
+
+def counted(comparisons: Sequence[Comparison]) -> str:
+    """Of what verdicts are counted: `6 workloads`, `8 metrics`, of several treatments `30 comparisons`."""
+    return what_is_counted(
+        (comparison.workload, comparison.metric, comparison.treatment) for comparison in _main(comparisons)
+    )
+
+
+def _main(comparisons: Sequence[Comparison]) -> Sequence[Comparison]:
+    """Of the workloads' own metrics."""
+    main = [comparison for comparison in comparisons if comparison.metric not in BESIDE_THE_OWN]
+    return main or comparisons
 
 
 def failed_trials(record: StudyRecord) -> tuple[Trial, ...]:

@@ -35,6 +35,8 @@ class _SoFar:
     failed: int
     planned: int
     verdicts: list[dict[str, Any]]
+    counted: str
+    """Of what the verdicts are."""
     answer: str
 
 
@@ -108,6 +110,7 @@ class Live:
                 }
                 for verdict, count in counts
             ],
+            counted=study_summary.counted(record.result.comparisons),
             answer=printable(record.result.answer)[:_LONGEST_ANSWER] if record.trials else "",
         )
 
@@ -126,6 +129,7 @@ def _as_json(study: RunningStudy, progress: _SoFar) -> dict[str, Any]:
         "planned": max(finished, progress.planned, *(run.planned for run in study.runs)),
         "left": number_format.duration(max(1, math.ceil(max(left)))) if left and study.is_alive else "",
         "verdicts": progress.verdicts,
+        "counted": progress.counted,
         "answer": progress.answer,
         "runs": [_run(run, moment) for run in study.runs],
     }

@@ -340,7 +340,7 @@ def test_a_matrix_of_many_metrics_counts_its_verdicts() -> None:
     table = matrix(record)
     assert answer_of(table) == [record.result.answer]
     long = table.model_copy(update={"answer": "words " * 200})
-    assert answer_of(long)[0] == "debian:6.1: 3 worse, 1 equivalent"
+    assert answer_of(long)[0] == "debian:6.1: of 4 workloads 3 worse, 1 equivalent"
     assert len(answer_of(long)) == len(FIVE) - 1
     assert "words words" not in matrix_page(long)
 

@@ -112,8 +112,10 @@
     const both = data.lines.filter(line => line.values[i] !== null && line.values[j] !== null);
     const shown = changed.checked ? both.filter(line => !'es'.includes(verdictOf(line, i, j))) : both;
     const names = data.kernels[j].name + ' against ' + data.kernels[i].name;
+    const workloads = new Set(both.map(line => line.short)).size;
+    const rows = workloads === both.length ? 'workload' : 'row';
     answer.textContent = both.length
-      ? names + ': ' + counted(both, i, j) + '.'
+      ? names + ': of ' + both.length + ' ' + rows + (both.length > 1 ? 's ' : ' ') + counted(both, i, j) + '.'
       : names + ': no workload was measured with both on one machine with the same settings.';
     if (!shown.length) return;
     const box = element('div', {className: 'scroll', tabIndex: 0}, table(shown, i, j));

@@ -67,7 +67,7 @@
     if (one.verdicts.length) {
       const list = element('ul', {className: 'counts'}, ...one.verdicts.map(verdict));
       list.setAttribute('aria-label', 'Verdicts so far');
-      made.append(list);
+      made.append(element('p', {}, 'Verdicts so far, of ' + one.counted + ':'), list);
     }
     if (one.answer) made.append(element('p', {}, 'So far: ', element('bdi', {}, one.answer)));
     made.append(...one.runs.flatMap(run), ...more(one));
