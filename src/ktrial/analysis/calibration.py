@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ktrial import machines
 from ktrial.analysis import interim
-from ktrial.analysis.errors import AnalysisError, BadAmount
+from ktrial.analysis.errors import AnalysisError, AnalysisUsageError, BadAmount
 from ktrial.analysis.imported_results import measured_in_blocks
 from ktrial.analysis.result import load_record, metrics_of
 from ktrial.importers import Choices, read_all, source_file
@@ -101,9 +101,9 @@ class PowerPlan:
 
 
 def spread_of(sd: float | None, calibration: str | None, margin: float, store: str) -> float:
-    """Standard deviation of a block's log ratio, from what the user gave. Raises BadAmount, ImportFailed.
+    """Standard deviation of a block's log ratio, from what the user gave.
 
-    `sd`: the trials' standard deviation, as a fraction of their mean.
+    `sd`: the trials' standard deviation, over their mean. Raises AnalysisUsageError, ImportFailed.
     """
     if sd is not None and calibration is None:
         return ratio_spread(sd)
@@ -112,10 +112,11 @@ def spread_of(sd: float | None, calibration: str | None, margin: float, store: s
             return _calibrated(Path(calibration), margin).largest_spread
         with open_store(store) as opened:
             return newest_calibration(opened, calibration).largest_spread
-    hint = "give one of the two: --sd 1.2%, or --from-calibration FILE"
-    problem = "one of --sd and --from-calibration has to say how much the machine's numbers scatter"
-    value = "not given" if sd is None else f"{sd:.4g}"
-    raise BadAmount(option="--sd", value=value, problem=problem, hint=hint)
+    problem = "give one of them" if sd is None else "give one of them, not both"
+    raise AnalysisUsageError(
+        f"--sd and --from-calibration say how much this machine's numbers scatter: {problem}.",
+        hint="--sd 1.2%, or --from-calibration FILE, which ktrial timed calibrate writes",
+    )
 
 
 def _calibrated(path: Path, margin: float) -> Calibration:

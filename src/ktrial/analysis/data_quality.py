@@ -324,9 +324,10 @@ def _changed_by(study: Study) -> frozenset[str]:
 # asked for.
 
 _OF_A_DISK = re.compile(r"/sys/(?:class/)?block/([^/]+)/")
+_BOOT = "boot:"
 _GIVES = {
     Equipment.DISK: "[machine.disk] makes one: ktrial help studies",
-    Equipment.SWAP: 'leave the factor out, or measure on a system that swaps (kind = "host", "ssh")',
+    Equipment.SWAP: "leave it out, or measure on a system that swaps: the machine host or ssh",
 }
 
 
@@ -338,11 +339,7 @@ def out_of_reach(study: Study) -> Iterator[DataWarning]:
         return
     for factor in study.factors:
         if equipment := lacking(study.machine, _knob(study, factor)):
-            text, advice = (
-                f"{factor.name} cannot act: the study's guests have no {equipment}",
-                _GIVES[equipment],
-            )
-            yield DataWarning(kind=WarningKind.OUT_OF_REACH, text=text, advice=advice)
+            yield _inert(factor.name, "the study's guests", equipment)
         elif problem := _of_disk(study, factor):
             yield DataWarning(kind=WarningKind.OUT_OF_REACH, text=problem[0], advice=problem[1])
 
@@ -384,6 +381,19 @@ def _same_time(study: Study, trials: _Trials) -> Iterator[DataWarning]:
 def _numbers_of_cpus(study: Study) -> list[int]:
     levels = [level for factor in study.factors if factor.kind is FactorKind.CPUS for level in factor.levels]
     return [int(level) for level in levels if isinstance(level, int)] or [study.machine.cpus]
+
+
+def inert_knobs(machine: MachineSettings, names: Iterable[str]) -> Iterator[DataWarning]:
+    """A warning for each knob that has nothing to act on in the machine's guests."""
+    for name in names:
+        knob = catalogue.get(name.removeprefix(_BOOT)) or lenient_reference(name).knob
+        if equipment := lacking(machine, knob):
+            yield _inert(name, "the guests", equipment)
+
+
+def _inert(name: str, guests: str, equipment: Equipment) -> DataWarning:
+    text = f"{name} cannot act: {guests} have no {equipment}"
+    return DataWarning(kind=WarningKind.OUT_OF_REACH, text=text, advice=_GIVES[equipment])
 
 
 def lacking(machine: MachineSettings, knob: Knob | None) -> Equipment | None:

@@ -16,7 +16,7 @@ class BadBisection(BisectError):
 class BadKnobRange(BadBisection):
     """A knob that has not two values."""
 
-    hint = "write --knob vm.dirty_ratio=20..40, once for each knob; or --from FILE --to FILE"
+    hint = "write --knob vm.overcommit_ratio=50..80, once for each knob; or --from FILE --to FILE"
 
     def __init__(self, text: str, problem: str) -> None:
         super().__init__(f"'{text}' is no knob with two values: {problem}.")

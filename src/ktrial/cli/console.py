@@ -119,6 +119,20 @@ def append_text(path: Path, text: str) -> None:
         raise _not_written(path, error.strerror) from None
 
 
+def check_page(path: Path | None) -> None:
+    """Raise KtrialError where a page cannot be written, before a kernel is booted for it."""
+    if path is None:
+        return
+    place = path.expanduser().absolute()
+    if place.is_dir():
+        raise _not_written(path, "it is a directory", hint="name a file: --html FILE")
+    directory = next(directory for directory in place.parents if directory.exists())
+    if not directory.is_dir():
+        raise _not_written(path, f"{directory} is not a directory", hint="name another place: --html FILE")
+    if not os.access(directory, os.W_OK):
+        raise _not_written(path, f"{directory} is not writable", hint="name another place: --html FILE")
+
+
 def check_writable(paths: Sequence[Path | None]) -> None:
     """Raise KtrialError where a file cannot be written, before a kernel is booted for it."""
     for path in filter(None, paths):
@@ -129,5 +143,5 @@ def check_writable(paths: Sequence[Path | None]) -> None:
             raise _not_written(path, "Is a directory")
 
 
-def _not_written(path: Path, problem: str | None) -> KtrialError:
-    return KtrialError(f"{path} cannot be written: {problem}")
+def _not_written(path: Path, problem: str | None, *, hint: str = "") -> KtrialError:
+    return KtrialError(f"{path} cannot be written: {problem}", hint=hint)

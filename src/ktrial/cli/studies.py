@@ -122,6 +122,9 @@ def _find(store: "Store", name: str, file: str) -> "StoredStudy":
     try:
         return store.find(name)
     except StudyNotStored:
+        if file == name and Path(name).exists():
+            hint = f"the file {name} is neither a study's (NAME.toml) nor a bundle"
+            raise StudyNotStored(store.name, name, hint=hint) from None
         if file == name and name not in toml_files.names():
             raise
         raise StudyNotStored(store.name, name, hint=f"it was not run yet: ktrial run {file}") from None

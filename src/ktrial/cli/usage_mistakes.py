@@ -106,7 +106,7 @@ def message_and_hint(error: Any) -> tuple[str, str]:
 def _name(parameter: Any) -> str:
     """`--kernel NAME`, `STUDY`."""
     if parameter.param_type_name == "argument":
-        return str(parameter.metavar or parameter.name.upper()).strip("[]")
+        return re.sub(r"^\[(.*)\]$", r"\1", parameter.metavar or parameter.name.upper())
     return f"{parameter.opts[0]} {parameter.metavar or ''}".rstrip()
 
 

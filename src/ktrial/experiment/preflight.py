@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ktrial import monitors
-from ktrial.analysis.data_quality import out_of_reach
+from ktrial.analysis.data_quality import inert_knobs, out_of_reach
 from ktrial.errors import KtrialError
 from ktrial.experiment import guest_storage
 from ktrial.experiment.errors import HOST_PROBLEMS, StudyRefused, SystemNotReady
@@ -190,13 +190,34 @@ def _raise(missing: list[Tool], short: list[Shortage]) -> None:
 
 def check_factors(study: Study, tell: Callable[[str], None]) -> None:
     """Tell which factors cannot act in the study's guests. Raises StudyRefused where none can."""
-    inert = {warning.text: warning.advice for warning in out_of_reach(study)}
-    certain = not any(use.command for use in study.workloads)  # a program of the user's may do anything
-    if inert and certain and len(inert) == len(study.factors):
-        advice = "; ".join(dict.fromkeys(inert.values()))
-        raise StudyRefused(f"No factor of the study {study.name} can act: {'; '.join(inert)}.", hint=advice)
-    for text, advice in inert.items():
-        tell(f"warning: {text}; {advice}")
+    inert = list(out_of_reach(study))
+    _refuse_inert(f"No factor of the study {study.name}", inert, len(study.factors), study.workloads)
+    for warning in inert:
+        tell(f"warning: {warning.text}; {warning.advice}")
+
+
+def check_knobs(
+    names: Iterable[str],
+    count: int,
+    settings: MachineSettings,
+    uses: Iterable[WorkloadUse],
+    tell: Callable[[str], None],
+) -> None:
+    """The same of knobs that a command varies, `count` of them; `names`: those that somebody named."""
+    inert = list(inert_knobs(settings, names))
+    _refuse_inert("No knob that was named", inert, count, uses)
+    for warning in inert:
+        tell(f"warning: {warning.text}; {warning.advice}")
+
+
+def _refuse_inert(
+    subject: str, inert: Sequence[DataWarning], count: int, uses: Iterable[WorkloadUse]
+) -> None:
+    certain = not any(use.command for use in uses)  # a program of the user's may do anything
+    if inert and certain and len(inert) == count:
+        texts = "; ".join(warning.text for warning in inert)
+        advice = "; ".join(dict.fromkeys(warning.advice for warning in inert))
+        raise StudyRefused(f"{subject} can act: {texts}.", hint=advice)
 
 
 class _Kernels(NamedTuple):

@@ -382,7 +382,11 @@ def _damaged(store: Store) -> list[tuple[int, str]]:
 
 def remove_baseline(name: str, store: Store) -> None:
     """Take a saved baseline out of the store. Raises AnalysisUsageError."""
-    store.delete(find_baseline(name, store).record.id)
+    try:
+        baseline = find_baseline(name, store)
+    except AnalysisUsageError as error:
+        raise AnalysisUsageError(error.message, hint="what there is: ktrial check baseline list") from None
+    store.delete(baseline.record.id)
 
 
 def check_name(name: str) -> None:

@@ -58,7 +58,7 @@ def engine_for(url: URL, *, read_only: bool) -> Engine:
         raise NoSuchBackend(name, f"SQLAlchemy knows no {url.drivername}") from error
     except ModuleNotFoundError as error:
         problem = f"its driver is not installed ({error.name})"
-        raise NoSuchBackend(name, problem, hint=how_to_add("postgresql")) from error
+        raise NoSuchBackend(name, problem, hint=how_to_add("postgresql") if is_ours else "") from error
     event.listen(engine, "handle_error", _mark_ended)
     return engine.execution_options(postgresql_readonly=True) if is_ours and read_only else engine
 

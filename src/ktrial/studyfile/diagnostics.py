@@ -174,7 +174,9 @@ class Mistakes:
         if ordered:
             parts = ((f"line {line}" if line else "", place, text) for line, place, text in ordered)
             lines = (f"\n  {': '.join(filter(None, line))}" for line in parts)
-            raise mistake(f"{self._source.name}: {len(ordered)} mistakes:{''.join(lines)}")
+            where = f" on the {self._source.name}" if self._source.of_options else ""
+            source = "" if self._source.of_options else f"{self._source.name}: "
+            raise mistake(f"{source}{len(ordered)} mistakes{where}:{''.join(lines)}")
 
     def _where(self, line: int, place: str) -> str:
         if self._source.of_options and place.startswith("-"):

@@ -15,6 +15,7 @@ from ktrial.studyfile.diagnostics import (
     shown,
     unknown,
 )
+from ktrial.studyfile.errors import StudyError, StudyUnreadable
 from ktrial.studyfile.references import Registry, parameter_problem
 from ktrial.studyfile.tables import FROM_FILE, WorkloadTable, level
 from ktrial.studyfile.toml_files import parsed, text_of
@@ -97,9 +98,13 @@ TABLE = "workload"
 def workload_from_file(path: Path, registry: Registry) -> WorkloadUse:
     """The workload in a file of its own. Relative files in it are looked for beside it.
 
-    Raises StudyUnreadable, StudySyntaxError, StudyMistake.
+    Raises StudyError.
     """
-    text = text_of(path)
+    try:
+        text = text_of(path)
+    except StudyUnreadable as error:
+        message = error.message.replace("Study", "The file of a workload", 1)
+        raise StudyError(message, hint="ktrial workload capture -- COMMAND writes one") from None
     data = parsed(text, path)
     mistakes = Mistakes(StudySource(str(path), text), data)
     for key in data.keys() - {TABLE}:

@@ -292,12 +292,12 @@ def test_of_ten_knobs_two_that_matter_together_are_found(cli: Here) -> None:
 
 
 def test_knobs_from_two_files(cli: Here, tmp_path: Path) -> None:
-    (tmp_path / "a").write_text("# before\nvm.swappiness = 60\nvm/dirty_ratio = 20\nkernel.same=1\n")
-    (tmp_path / "b").write_text("vm.swappiness=1\n; after\nvm.dirty_ratio=5\nkernel.same=1\n")
-    cli.measured_on(lambda _boot, settings: 1200 if settings["/proc/sys/vm/swappiness"] == "1" else 1000)
+    (tmp_path / "a").write_text("# before\nvm.stat_interval = 60\nvm/stat_interval = 20\nkernel.same=1\n")
+    (tmp_path / "b").write_text("vm.stat_interval=1\n; after\nvm.overcommit_ratio=5\nkernel.same=1\n")
+    cli.measured_on(lambda _boot, settings: 1200 if settings["/proc/sys/vm/stat_interval"] == "1" else 1000)
     result = result_of(cli.run(*KNOBS, "--from", "a", "--to", "b", "--json"))
-    assert (causes_of(result), result["differing"]) == ([{"vm.swappiness"}], 2)
-    (tmp_path / "b").write_text("vm.swappiness=1\n")
+    assert (causes_of(result), result["differing"]) == ([{"vm.stat_interval"}], 2)
+    (tmp_path / "b").write_text("vm.stat_interval=1\n")
     printed = cli.run(*KNOBS, "--from", "a", "--to", "b")
     assert (printed.status, "it has no value for kernel.same" in printed.messages) == (2, True)
 

@@ -153,8 +153,8 @@ def test_plan_reads_a_calibration_and_a_a_blocks(ktrial: CommandLine, tmp_path: 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "one of --sd and --from-calibration has to say"),
-        (("--sd", "1%", "--from-calibration", KNOBS), "one of --sd and --from-calibration has to say"),
+        ((), "how much this machine's numbers scatter: give one of them."),
+        (("--sd", "1%", "--from-calibration", KNOBS), "numbers scatter: give one of them, not both."),
         (("--from-calibration", KNOBS), "A/A blocks need a column block"),
         (("--sd", "1%", "--effect", "0"), "a change of 0 cannot be found"),
         (("--sd", "1%", "--block-time", "long"), "--block-time: long is no time"),

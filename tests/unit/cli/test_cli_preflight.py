@@ -8,7 +8,8 @@ from tests.support.command_line import CommandLine, Said
 from tests.support.fake_builds import has_room
 from tests.support.scripted import ScriptedMachine
 
-from ktrial import package_names
+from ktrial import api, package_names
+from ktrial.experiment.errors import StudyRefused
 from ktrial.package_names import INSTALL
 
 BUILDING = ("make", "flex", "bison", "bc", "perl", "libelf-dev", "binutils")
@@ -278,6 +279,32 @@ def test_a_study_whose_only_factor_cannot_act_is_refused_before_anything_is_boot
     assert "vm.swappiness cannot act: the study's guests have no swap" in result.messages
     assert not machine.prepared
     assert not (tmp_path / "ktrial.db").exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("tune", "--machine", "exact", "--knobs", "vm.swappiness"),
+        ("tune", "--machine", "exact", "--knobs", "boot:zswap.enabled"),
+        ("bisect", "knobs", "--knob", "vm.swappiness=60..10"),
+    ],
+)
+def test_a_search_whose_only_knob_cannot_act_is_refused_before_anything_is_booted(
+    words: tuple[str, ...], ktrial: CommandLine, tmp_path: Path
+) -> None:
+    result = ktrial(*words, "--kernel", "debian:6.1", "--workload", "fork")
+    assert result.status == 2
+    assert "cannot act: the guests have no swap." in result.messages
+    assert hint(result) == "leave it out, or measure on a system that swaps: the machine host or ssh"
+    assert not (tmp_path / "ktrial.db").exists()
+
+
+def test_in_python_too_a_study_whose_only_factor_cannot_act_is_refused(
+    ktrial: CommandLine, tmp_path: Path
+) -> None:
+    (tmp_path / "inert.toml").write_text(INERT.format(more=""))
+    with pytest.raises(StudyRefused, match="the study's guests have no swap"):
+        api.run(api.load_study(tmp_path / "inert.toml"))
 
 
 @pytest.mark.parametrize(

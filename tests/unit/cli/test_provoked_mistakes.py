@@ -83,6 +83,49 @@ MISTAKES = {
         "There is no kernel debian:9 in the cache.",
         "what there is: ktrial kernel list",
     ),
+    "a baseline that is not there cannot be removed": (
+        ("check", "baseline", "remove", "before"),
+        "There is no baseline before in store STORE, and no kernel is called so.",
+        "what there is: ktrial check baseline list",
+    ),
+    "a workload's file that is not there": (
+        ("compare", *PAIR, "--workload", "mine.toml"),
+        "The file of a workload PLACE/mine.toml cannot be read: No such file or directory.",
+        "ktrial workload capture -- COMMAND writes one",
+    ),
+    "several mistakes": (
+        ("scale", "--kernel", "debian:6.12", "--workload", "fork", "--cpus", "1-4"),
+        "2 mistakes on the command line:\n"
+        "  --cpus: one level: there is nothing to compare; give at least two\n"
+        '  --cpus: found "1-4"; allowed: whole numbers of CPUs from 1 to 256',
+        "ktrial scale --help",
+    ),
+    "a report's place that is a directory": (
+        (*COMPARE, "--html", "."),
+        ". cannot be written: it is a directory",
+        "name a file: --html FILE",
+    ),
+    "a report's place below a file": (
+        (*COMPARE, "--html", "notes.txt/report.html"),
+        "notes.txt/report.html cannot be written: PLACE/notes.txt is not a directory",
+        "name another place: --html FILE",
+    ),
+    "a release for two": (
+        ("bisect", "versions"),
+        "ktrial bisect versions needs A..B[:FLAVOUR]: two releases: 5.10..6.12.",
+        "for example: ktrial bisect versions 6.1..7.2:cloud --workload fork --dry-run "
+        "(ktrial bisect versions --help lists all options)",
+    ),
+    "a guest without a kernel": (
+        ("tune", "--machine", "exact", "--knobs", "vm", "--", "true"),
+        "--kernel: the machine exact boots one: which?",
+        "ktrial tune --help",
+    ),
+    "two workloads for one": (
+        ("profile", "--kernel", "debian:6.12", "--workload", "fork,pipe"),
+        "--workload: this command takes one of fork, pipe",
+        "ktrial profile --help",
+    ),
     "two reports at once": (
         ("report", "--markdown", "--csv", "x"),
         "--markdown and --csv: one report at a time",
@@ -92,11 +135,15 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_is_told_with_what_is_allowed_and_what_to_do_next(cli: CommandLine, mistake: str) -> None:
+def test_a_mistake_is_told_with_what_is_allowed_and_what_to_do_next(
+    cli: CommandLine, mistake: str, tmp_path: Path
+) -> None:
+    (tmp_path / "notes.txt").write_text("milk\n")
     words, message, hint = MISTAKES[mistake]
     result = cli(*words)
     assert result.status != 0
-    assert (result.output, result.messages) == ("", f"ktrial: error: {message}\nhint: {hint}\n")
+    messages = result.messages.replace(str(tmp_path / "ktrial.db"), "STORE").replace(str(tmp_path), "PLACE")
+    assert (result.output, messages) == ("", f"ktrial: error: {message}\nhint: {hint}\n")
 
 
 def test_a_missing_option_is_told_with_its_meaning_and_an_example(cli: CommandLine) -> None:
@@ -140,3 +187,7 @@ def test_a_study_that_is_called_nearly_so_is_named(cli: CommandLine, tmp_path: P
         assert message.endswith("has no study compair (did you mean compare?).")
         assert hint == "hint: what is there: ktrial list"
     assert cli("show", "quick").messages.endswith("hint: it was not run yet: ktrial run quick\n")
+    (tmp_path / "notes.txt").write_text("milk\n")
+    assert cli("show", "notes.txt").messages.endswith(
+        "hint: the file notes.txt is neither a study's (NAME.toml) nor a bundle\n"
+    )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ktrial.bisect.errors import BadBisection
 from ktrial.cli.command_line import Argument, BadOption, BadUsage, Option, command_group, examples
+from ktrial.cli.console import say
 from ktrial.cli.options.arguments import Arguments, WorkloadArguments, named_by
 from ktrial.cli.options.common import DryRun, Json, Margin, Verbose, on_fleet
 from ktrial.cli.options.completion import (
@@ -234,6 +235,7 @@ def knobs(
     """
     from ktrial.bisect.knobs import KnobGround
     from ktrial.cli.running.bisection import Bisection
+    from ktrial.experiment.preflight import check_knobs
     from ktrial.experiment.resources import RunsAlready
 
     named = named_by(arguments).with_options(kernel, options.workload)
@@ -247,6 +249,8 @@ def knobs(
         _kernel_name(next(iter(named.kernels), None), bisection),
     )
     terms = bisection.terms("knobs", "A", "B")
+    measured = terms.measurement
+    check_knobs([item.name for item in ranges], len(ranges), measured.settings, measured.workloads, say)
     bisection.check_system(kernels=() if bisection.on_host else (name,))
     with bisection.runs() as runs:
         machine = runs.machine  # the running kernel, where trials run on this system
@@ -268,7 +272,7 @@ def _ranges(
     else:
         ranges = knob_ranges(knobs) if knobs else knobs_of_study(study) if study else ()
     if not ranges and not (knobs or before or study):
-        raise BadOption("--knob", "which knobs? --knob vm.dirty_ratio=20..40, or --from and --to")
+        raise BadOption("--knob", "which knobs? --knob vm.overcommit_ratio=50..80, or --from and --to")
     if not ranges:
         raise BadBisection(
             "A and B do not differ in any knob: there is nothing to search.",

@@ -8,7 +8,7 @@ import typer
 
 from ktrial.analysis.errors import AnalysisError, NotMeasured
 from ktrial.cli.command_line import Argument, BadOption, BadUsage, Option, examples
-from ktrial.cli.console import output, print_json, say, write_page
+from ktrial.cli.console import check_page, output, print_json, say, write_page
 from ktrial.cli.options.arguments import RangesAndWorkloads, WorkloadArguments, named_by
 from ktrial.cli.options.common import (
     Count,
@@ -263,6 +263,7 @@ def matrix(
         raise BadOption("--kernels or --study", "give one of the two")
     if json and csv:
         raise BadOption("--json and --csv", "give one of the two")
+    check_page(html)
     planned = None
     if named.kernels:
         settings = {

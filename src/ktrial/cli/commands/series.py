@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Literal
 import typer
 
 from ktrial.cli.command_line import Argument, Option, examples, users_command
-from ktrial.cli.console import append_text, check_writable, output, print_json, write_page, write_text
+from ktrial.cli.console import (
+    append_text,
+    check_page,
+    check_writable,
+    output,
+    print_json,
+    write_page,
+    write_text,
+)
 from ktrial.cli.error_handling import code_of
 from ktrial.cli.options import kernel_measurement
 from ktrial.cli.options.arguments import is_workload, named_by
@@ -109,7 +117,8 @@ def series(
     from ktrial.report.patch_series import as_markdown, as_text, series_page
 
     measured = MeasuredSeries(replace(_with_arguments(options), words=users_command(context)), build)
-    check_writable([text, markdown, html])
+    check_writable([text, markdown])
+    check_page(html)
     if dry_run:
         measured.show_plan(json=json)
         return

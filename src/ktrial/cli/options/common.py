@@ -10,7 +10,7 @@ import typer
 
 from ktrial.analysis.errors import BadAmount
 from ktrial.cli.command_line import BadOption, with_added
-from ktrial.cli.console import say
+from ktrial.cli.console import check_page, say
 from ktrial.cli.error_handling import CheckEndings
 from ktrial.cli.options.completion import format_names, host_names, study_names, workload_names
 from ktrial.model import notation
@@ -124,6 +124,10 @@ class RunOptions:
     allow_host_changes: bool = False
     each_trial: bool = False
     """Whether each trial's numbers are told as it ends."""
+
+    def __post_init__(self) -> None:
+        """Raise KtrialError where the report cannot be written, before a kernel is booted for it."""
+        check_page(self.html)
 
 
 @dataclass(frozen=True)

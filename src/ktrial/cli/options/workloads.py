@@ -66,7 +66,7 @@ def named_workloads(texts: Sequence[str] | None, words: tuple[str, ...]) -> Name
 
 
 def single_use(name: str | None, words: tuple[str, ...]) -> "WorkloadUse":
-    """The only workload: of `--workload`, or the command. Raises BadOption where there are two."""
+    """The only workload: of `--workload`, or the command. Raises BadOption where there are more."""
     if name and words:
         raise BadOption("--workload", "there is a command too: give one of the two")
     named = named_workloads([name] if name else [], words)

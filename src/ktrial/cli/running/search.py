@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ktrial import machines
-from ktrial.analysis.data_quality import lacking
 from ktrial.cli.command_line import BadOption
 from ktrial.cli.console import breakable, messages, output, print_json, say
 from ktrial.cli.progress import StepLog, progress
@@ -109,7 +108,10 @@ def _goes_on(stored: StoredStudy, store: Store) -> bool:
 def _check(study: Study, options: "SearchOptions") -> None:
     """Raise before the first run what would only come out after the last."""
     if study.search:
-        searched_knobs(study.search.knobs)
+        knobs = searched_knobs(study.search.knobs)
+        # Of those that only belong to a subsystem the plan says why they are left out.
+        names = [knob.name for knob in knobs if knob.by_itself]
+        preflight.check_knobs(names, len(knobs), study.machine, study.workloads, say)
     if options.apply and study.machine.kind != HOST:
         problem = (
             f"trials ran on the machine {study.machine.kind}: --answer DIR writes what is to be installed"
@@ -135,9 +137,6 @@ def _searched(
         print_json(plan)
     else:
         print_plan(study, plan, shown)
-    for knob in searched_knobs(study.search.knobs) if study.search else ():
-        if knob.by_itself and (equipment := lacking(study.machine, knob.knob)):
-            messages().print(f"warning: {knob.name} cannot act: the guests have no {equipment}", markup=False)
     for use in study.workloads:
         for warning in preflight.of_use(machine, use):
             messages().print(f"warning: {warning.text}: {warning.advice}", markup=False)

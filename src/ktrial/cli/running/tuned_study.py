@@ -10,7 +10,7 @@ from ktrial.cli.options.common import duration
 from ktrial.cli.options.workloads import captured, memory_for, study_table
 from ktrial.cli.running.preflight import check_first
 from ktrial.cli.studies import registry, study_of_options, without_none
-from ktrial.model.study import Study
+from ktrial.model.study import REAL_MACHINES, Study
 from ktrial.model.workload import MetricRule
 from ktrial.program_outputs import find
 from ktrial.studyfile import toml_files
@@ -44,6 +44,8 @@ def study_of(options: "TuneOptions", jobs: int | None) -> Study:
     if _names_a_study(options):
         return _of_file(options, jobs)
     words = tuple(options.command or ())
+    if _machine_kind(options) not in REAL_MACHINES and not options.kernel:
+        raise BadOption("--kernel", f"the machine {options.machine} boots one: which?")
     if words and _is_traced(options):
         kernels = [options.kernel] if options.kernel else []
         check_first(kind=options.machine or "exact", kernels=kernels, words=words, jobs=jobs)
