@@ -90,10 +90,18 @@ def file_system_errors(directory: Path) -> Iterator[None]:
             needed = shown(error.needed) if isinstance(error, NoSpace) and error.needed else "more"
             free = shown(free_bytes(directory))
             raise CacheFull(directory=directory, needed=needed, free=free) from error
-        if error.errno in _REFUSED and _concerns(directory, error.filename):
+        if (error.errno in _REFUSED and _concerns(directory, error.filename)) or _cannot_be_made(
+            directory, error
+        ):
             problem = f"{os.fsdecode(error.filename)}: {error.strerror}"
             raise CacheUnusable(directory=directory, problem=problem) from error
         raise
+
+
+def _cannot_be_made(directory: Path, error: OSError) -> bool:
+    """Whether the directory itself, or one on the way to it, cannot be made at all: below /proc, say."""
+    is_absent = error.errno == errno.ENOENT and isinstance(error.filename, str)
+    return is_absent and directory.is_relative_to(error.filename)
 
 
 def free_bytes(directory: Path) -> int:

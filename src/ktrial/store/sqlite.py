@@ -26,7 +26,7 @@ NO_UTF8 = "Could not decode to UTF-8"
 """How Python's sqlite3 begins what it says of a text that is none any more."""
 
 
-_NO_TABLE = "no such table"
+_LACKING = ("no such table", "no such column")
 
 
 _MAGIC = b"SQLite format 3\0"
@@ -176,7 +176,7 @@ def failure(error: sqlite3.Error, store: str, file: Path) -> StoreError:
         return StoreForbidden(store, "written", error)
     if code == sqlite3.SQLITE_NOTADB:
         return NotAStore(store, "it is not an SQLite database")
-    if code == sqlite3.SQLITE_ERROR and _NO_TABLE in str(error):
+    if code == sqlite3.SQLITE_ERROR and str(error).startswith(_LACKING):
         return StoreDamaged(
             f"Store {store} is damaged, or a ktrial from before the first release made it, whose stores no "
             f"other reads: {error}."

@@ -292,7 +292,7 @@ def test_of_ten_knobs_two_that_matter_together_are_found(cli: Here) -> None:
 
 
 def test_knobs_from_two_files(cli: Here, tmp_path: Path) -> None:
-    (tmp_path / "a").write_text("# before\nvm.stat_interval = 60\nvm/stat_interval = 20\nkernel.same=1\n")
+    (tmp_path / "a").write_text("# before\nvm.stat_interval = 60\nvm/overcommit_ratio = 20\nkernel.same=1\n")
     (tmp_path / "b").write_text("vm.stat_interval=1\n; after\nvm.overcommit_ratio=5\nkernel.same=1\n")
     cli.measured_on(lambda _boot, settings: 1200 if settings["/proc/sys/vm/stat_interval"] == "1" else 1000)
     result = result_of(cli.run(*KNOBS, "--from", "a", "--to", "b", "--json"))

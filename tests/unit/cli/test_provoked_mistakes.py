@@ -9,6 +9,9 @@ import pytest
 from tests.support.command_line import CommandLine
 from tests.support.scripted import ScriptedMachine
 
+from ktrial.kernels.errors import CacheUnusable
+from ktrial.kernels.files import file_system_errors
+
 PAIR = ("--kernel", "debian:6.1", "--kernel", "debian:6.12")
 COMPARE = ("compare", *PAIR, "--workload", "fork")
 COMMITS = (
@@ -94,10 +97,10 @@ MISTAKES = {
         "ktrial workload capture -- COMMAND writes one",
     ),
     "several mistakes": (
-        ("scale", "--kernel", "debian:6.12", "--workload", "fork", "--cpus", "1-4"),
+        ("scale", "--kernel", "debian:6.12", "--workload", "fork", "--cpus", "1,two"),
         "2 mistakes on the command line:\n"
-        "  --cpus: one level: there is nothing to compare; give at least two\n"
-        '  --cpus: found "1-4"; allowed: whole numbers of CPUs from 1 to 256',
+        "  --cpus: numbers and text are mixed: levels are all numbers, or all text\n"
+        '  --cpus: found "two"; allowed: whole numbers of CPUs from 1 to 256',
         "ktrial scale --help",
     ),
     "a report's place that is a directory": (
@@ -177,6 +180,12 @@ def test_a_file_that_is_no_kernel_is_told_once_and_before_a_study_is_stored(
     assert result.messages.startswith("ktrial: error: --kernel: found ")
     assert not machine.prepared
     assert not (tmp_path / "ktrial.db").exists()
+
+
+def test_a_cache_below_a_place_where_nothing_can_be_made_is_told() -> None:
+    cache = Path("/proc/cache/kernels")
+    with pytest.raises(CacheUnusable, match="/proc/cache: No such file"), file_system_errors(cache):
+        cache.mkdir(parents=True)
 
 
 def test_a_study_that_is_called_nearly_so_is_named(cli: CommandLine, tmp_path: Path) -> None:

@@ -283,6 +283,13 @@ def error_of(code: int, text: str = "what SQLite says") -> sqlite3.Error:
     return error
 
 
+def test_a_store_without_a_column_is_another_ktrials(tmp_path: Path) -> None:
+    lacking = error_of(sqlite3.SQLITE_ERROR, "no such column: studies.made_by")
+    told = sqlite.failure(lacking, "S", tmp_path / "S")
+    assert isinstance(told, StoreDamaged)
+    assert "a ktrial from before the first release made it, whose stores no other reads" in told.message
+
+
 @pytest.mark.parametrize(
     ("code", "free", "kind", "text"),
     [

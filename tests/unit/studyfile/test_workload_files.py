@@ -7,7 +7,7 @@ import pytest
 
 from ktrial.cli.studies import registry
 from ktrial.model.study import Study
-from ktrial.studyfile.errors import StudyMistake, StudyUnreadable
+from ktrial.studyfile.errors import StudyError, StudyMistake
 from ktrial.studyfile.reader import load
 from ktrial.studyfile.workloads import workload_from_file
 from ktrial.studyfile.writer import study_toml
@@ -111,5 +111,5 @@ def test_a_study_cannot_say_what_stands_in_the_file(mine: Path) -> None:
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(StudyUnreadable, match=r"gone.toml"):
+    with pytest.raises(StudyError, match=r"The file of a workload .*gone.toml cannot be read"):
         study(tmp_path, '"gone.toml"')
