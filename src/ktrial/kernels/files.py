@@ -90,9 +90,8 @@ def file_system_errors(directory: Path) -> Iterator[None]:
             needed = shown(error.needed) if isinstance(error, NoSpace) and error.needed else "more"
             free = shown(free_bytes(directory))
             raise CacheFull(directory=directory, needed=needed, free=free) from error
-        if (error.errno in _REFUSED and _concerns(directory, error.filename)) or _cannot_be_made(
-            directory, error
-        ):
+        is_refused = error.errno in _REFUSED and _concerns(directory, error.filename)
+        if is_refused or _cannot_be_made(directory, error):
             problem = f"{os.fsdecode(error.filename)}: {error.strerror}"
             raise CacheUnusable(directory=directory, problem=problem) from error
         raise
