@@ -97,11 +97,11 @@ MISTAKES = {
         "ktrial workload capture -- COMMAND writes one",
     ),
     "several mistakes": (
-        ("scale", "--kernel", "debian:6.12", "--workload", "fork", "--cpus", "1,two"),
+        (*COMPARE, "--margin", "2x", "--memory", "lots"),
         "2 mistakes on the command line:\n"
-        "  --cpus: numbers and text are mixed: levels are all numbers, or all text\n"
-        '  --cpus: found "two"; allowed: whole numbers of CPUs from 1 to 256',
-        "ktrial scale --help",
+        '  --margin: found "2x": a margin is a percentage: "1 %"\n'
+        '  --memory: found "lots": a memory size is a whole number with M or G: 512M, 1G',
+        "ktrial compare --help",
     ),
     "a report's place that is a directory": (
         (*COMPARE, "--html", "."),
@@ -116,7 +116,7 @@ MISTAKES = {
     "a release for two": (
         ("bisect", "versions"),
         "ktrial bisect versions needs A..B[:FLAVOUR]: two releases: 5.10..6.12.",
-        "for example: ktrial bisect versions 6.1..7.2:cloud --workload fork --dry-run "
+        "for example: ktrial bisect versions 6.1..7.2:cloud fork --dry-run "
         "(ktrial bisect versions --help lists all options)",
     ),
     "a guest without a kernel": (
@@ -126,7 +126,7 @@ MISTAKES = {
     ),
     "two workloads for one": (
         ("profile", "--kernel", "debian:6.12", "--workload", "fork,pipe"),
-        "--workload: this command takes one of fork, pipe",
+        "--workload: fork,pipe: one workload at a time: fork or pipe",
         "ktrial profile --help",
     ),
     "two reports at once": (
