@@ -78,6 +78,8 @@ class Overview(NamedTuple):
     """Rows of panels beside each other."""
     narrow: list[Panel]
     """For a narrow screen."""
+    has_beyond: bool
+    """Whether a change is beyond the axis."""
 
 
 def overview(record: StudyRecord) -> Overview:
@@ -91,7 +93,10 @@ def overview(record: StudyRecord) -> Overview:
 
     rows = rows_of_panels(every, margin) if len(every) > 1 else [[ALONE]] * len(every)
     numbers = iter(range(len(every)))
+    ratios = [row.ratio for group in every for row in own_rows(group.comparisons) if row.ratio is not None]
+    axes = [ratio_axis(every, margin, layout.width) for layout in (NARROW, *(row[0] for row in rows[:1]))]
     return Overview(
+        has_beyond=any(axis.clamped(ratio) != ratio for axis in axes for ratio in ratios),
         wide=[[panel(next(numbers), layout, "wide") for layout in row] for row in rows],
         narrow=[panel(number, NARROW, "narrow") for number in range(len(every))],
     )
@@ -184,7 +189,13 @@ def ratio_axis(every: Sequence[TreatmentComparisons], margin: float, width: int)
         return count, -abs(start + longest / 2)
 
     start = max(allowed, key=suits)
-    return RatioAxis(math.exp(start), math.exp(start + longest), margin, width, is_whole=False)
+    low, high = math.exp(start), math.exp(start + longest)
+    # What is on it may need less: then the band is wider.
+    shown = [row for row in main if row.ratio and low <= row.ratio <= high]
+    ends = [end for row in shown for end in (row.ratio, row.low, row.high) if _is_on_an_axis(end)]
+    least, most = _around([min(max(end or 1.0, low), high) for end in ends], band)
+    least, most = max(least, start), min(most, start + longest)
+    return RatioAxis(math.exp(least), math.exp(most), margin, width, is_whole=False)
 
 
 def _is_on_an_axis(ratio: float | None) -> bool:

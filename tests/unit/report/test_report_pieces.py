@@ -195,6 +195,14 @@ def test_the_margin_s_band_is_seen_and_what_is_beyond_the_axis_is_at_its_edge(
         assert -1e-6 <= axis.place(axis.clamped(ratio)) <= width + 1e-6
 
 
+def test_one_change_beyond_the_axis_leaves_the_others_their_room() -> None:
+    groups = [a_group(ratio, ratio, ratio) for ratio in (0.97, 1.02, 1.05, 30.0)]
+    axis = overview_chart.ratio_axis(groups, 0.01, 420)
+    assert not axis.is_whole
+    assert 0.95 < axis.low < 0.97
+    assert 1.05 < axis.high < 1.07
+
+
 def test_the_axis_serves_the_workloads_own_metrics() -> None:
     instructions = a_group(1.13, 1.14, 1.15)
     (row,) = instructions.comparisons
