@@ -65,7 +65,7 @@ MEASURE = {
             )
         },
     ),
-    "scale": CommandEntry("run", "scale", "Show how throughput grows with CPUs.", TakesCommand),
+    "scale": CommandEntry("run", "scale", "Show how much more gets done with more CPUs.", TakesCommand),
     "timed": CommandEntry("timed", "app", "Learn what real time can show here, and plan studies in it."),
 }
 UNDERSTAND = {
