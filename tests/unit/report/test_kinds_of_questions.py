@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from tests.support.making import a_sample, a_trial
 from tests.support.page_kinds import a_grown_record
+from tests.support.report_records import FIVE, a_record
 from tests.support.stored_results import a_store
 from tests.support.tuning import a_result
 from tests.support.tuning import a_study as a_search
@@ -118,3 +119,13 @@ def test_a_knob_whose_share_may_be_nothing_is_named_and_not_ranked() -> None:
     assert "Not shown to act: vm.dirty_ratio." in page
     assert "80.0" in page
     assert "32.7" not in page
+
+
+def test_of_one_version_nothing_is_said_from_first_to_last(tmp_path: Path) -> None:
+    one, two = (a_record(FIVE[:count], ("fork",)) for count in (1, 2))
+    for name, record, change in (("one", one, "–"), ("two", two, "+19.36 %")):
+        with open_store(str(a_store(tmp_path / name, record))) as store:
+            build(store, tmp_path / name / "site", notes=tmp_path / name / "notes")
+        text = words_of((tmp_path / name / "site" / "index.html").read_text(encoding="utf-8"))
+        (shown,) = re.findall(r"First to last fork \d \d (\S+(?:\s%)?)", text.replace("\u00a0", " "))
+        assert shown == change
