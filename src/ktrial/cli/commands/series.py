@@ -20,7 +20,7 @@ from ktrial.cli.console import (
 from ktrial.cli.error_handling import code_of
 from ktrial.cli.options import kernel_measurement
 from ktrial.cli.options.arguments import is_workload, named_by
-from ktrial.cli.options.common import Json, duration, on_fleet_in_bisection
+from ktrial.cli.options.common import Json, Verbose, duration, on_fleet_in_bisection
 from ktrial.cli.options.completion import kernel_names, workload_sets
 from ktrial.cli.options.kernel_measurement import (
     BuildOptions,
@@ -101,19 +101,20 @@ def series(
     text: Path | None = Option(None, metavar="FILE", help="Write the report as plain text too."),
     markdown: Path | None = Option(None, metavar="FILE.md", help="Write it as Markdown too."),
     html: Path | None = Option(None, metavar="FILE.html", help="Write it as one HTML page too."),
+    verbose: Verbose = False,
     json: Json = False,
 ) -> None:
     """Say what each patch of a series costs, where.
 
-    Said first is what of the series no workload executes. The kernels are built one after the other. Without
-    --workload those built-in workloads are taken that execute what the series changes. Interrupted, the same
-    command goes on where it was.
+    The report begins with code that no workload ran. The kernels are built one after the other. Without
+    workloads, ktrial takes the built-in ones that run what the series changes. Interrupted, the same command
+    goes on where it was.
 
     Exit codes: 0 within --max (+1%), each patch and all together; 1 beyond; 125 where a patch does not apply,
     build or boot, or nothing can be decided; 2 for a mistake in what was asked; 128 or more for all that says
     nothing about the series.
     """
-    from ktrial.cli.running.series import MeasuredSeries, as_json
+    from ktrial.cli.running.series import MeasuredSeries, as_json, print_series
     from ktrial.report.patch_series import as_markdown, as_text, series_page
 
     measured = MeasuredSeries(replace(_with_arguments(options), words=users_command(context)), build)
@@ -133,8 +134,10 @@ def series(
         write_page(html, series_page(result, command, top, alone), command)
     if json:
         print_json(as_json(result, command, alone))
-    else:
+    elif verbose:
         output().print(report, end="", markup=False, highlight=False, soft_wrap=True)
+    else:
+        print_series(result, output())
     raise typer.Exit(code_of(result.decision))
 
 

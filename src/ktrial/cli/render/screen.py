@@ -123,7 +123,7 @@ class Screen:
         """A list, of which at least so many are shown; the heading stands above it."""
         if texts:
             shown = tuple(map(one_line, texts))
-            indent = "  " if heading else ""
+            indent = "  " if heading and wraps else ""
             most = None if self._whole else _MOST_LINES
             counted_from = min(least, len(shown))
             self._parts.append(

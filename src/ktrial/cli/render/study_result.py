@@ -110,7 +110,7 @@ def print_answer(
         screen.leave_out(len(shown.result.comparisons), "verdict")
     else:
         screen.lines(list(_reasons(shown)), "reason", least=1)
-        screen.leave_out(len(comparisons.interaction_tables(record)), "table of interactions")
+        screen.leave_out(len(comparisons.interaction_tables(record)), "interaction table")
     screen.leave_out(len(notes) - len(limits), "note")
     if report:
         screen.lines([f"report: {report}"], "", least=1, wraps=False)

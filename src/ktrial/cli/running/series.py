@@ -18,6 +18,8 @@ from ktrial.cli.options.counting import on_model
 from ktrial.cli.options.kernel_measurement import BuildOptions, measurement
 from ktrial.cli.options.workloads import named_workloads
 from ktrial.cli.render.explanation import explanation_as_json
+from ktrial.cli.render.next_step import same_command
+from ktrial.cli.render.screen import Screen
 from ktrial.cli.running.bisection import StepLines
 from ktrial.cli.running.preflight import check_first
 from ktrial.cli.studies import open_store
@@ -30,7 +32,7 @@ from ktrial.model.machine import NO_MODEL
 from ktrial.model.series_result import Alone, SeriesCell, SeriesResult, Step
 from ktrial.model.study import Measurement
 from ktrial.model.workload import WorkloadUse
-from ktrial.report.patch_series import answer, exercised
+from ktrial.report.patch_series import answer, exercised, terminal_rows, title
 from ktrial.series.commit_ranges import run_sparsely
 from ktrial.series.errors import SeriesNotChosen
 from ktrial.series.run import REBUILD_EVERY, Estimate, SeriesRun, estimate, refusals
@@ -254,6 +256,27 @@ class MeasuredSeries:
         words += ["--each-alone"] if options.each_alone else []
         words += ["--thorough"] if options.thorough else []
         return shlex.join([*words, *(["--", *options.words] if options.words else [])])
+
+
+def print_series(result: SeriesResult, console: Console) -> None:
+    """What `ktrial series` prints in 25 lines: what nothing ran, patches that changed a number, the answer."""
+    heading, rows, more_workloads = terminal_rows(result)
+    screen = Screen(console, more=same_command("-v"))
+    screen.title(title(result))
+    screen.lines([exercised(result)], "", least=1)
+    screen.gap()
+    quiet = sum(not row.is_telling for row in rows)
+    shown = rows if len(rows) <= _MOST_PATCHES else [row for row in rows if row.is_telling]
+    least = min(len(shown), _LEAST_PATCHES)
+    screen.lines([row.text for row in shown], "patch", least=least, heading=heading, wraps=False)
+    if len(shown) < len(rows):
+        screen.lines([f"{quiet} patches changed no number beyond the margin"], "", least=1)
+    screen.leave_out(more_workloads, "workload that changed")
+    screen.print(answer(result))
+
+
+_MOST_PATCHES = 15
+_LEAST_PATCHES = 5
 
 
 def as_json(result: SeriesResult, command: str, alone: Sequence[Alone] = ()) -> dict[str, Any]:
