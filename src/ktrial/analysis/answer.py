@@ -5,6 +5,7 @@ otherwise than the baseline.
 import math
 from collections.abc import Sequence
 
+from ktrial.format import number_format
 from ktrial.format.number_format import percentage, short_change, short_percent
 from ktrial.model.comparison import Comparison, Interaction, Scatter, Variability, Verdict
 from ktrial.model.design import level_shown, told_apart
@@ -62,6 +63,9 @@ def _answer(comparisons: Sequence[Comparison], margin: float) -> str:
     return f"{start}{'; '.join(clauses)}."
 
 
+_UNDECIDED = "are undecided"
+
+
 def _of_many(by_treatment: dict[str, list[Comparison]], baseline: str) -> str:
     """`of 12 treatments 7 got worse and none better, 2 both: most worse: debian:6.18 (fork +18.2 %)`."""
     ways: dict[str, int] = {}
@@ -77,7 +81,7 @@ def _of_many(by_treatment: dict[str, list[Comparison]], baseline: str) -> str:
         elif verdicts <= {Verdict.EQUIVALENT, Verdict.IDENTICAL}:
             way = "stayed equivalent"
         else:
-            way = "are undecided"
+            way = _UNDECIDED
         ways[way] = ways.get(way, 0) + 1
     counted = ", ".join(f"{count} {way}" for way, count in ways.items())
     changed = [
@@ -91,6 +95,18 @@ def _of_many(by_treatment: dict[str, list[Comparison]], baseline: str) -> str:
             first = max(of_verdict, key=_change)
             change = f"{_name(first, by_treatment[first.treatment])} {_by(first)}"
             largest.append(f"{word}: {told_apart(first.treatment, baseline)} ({change})")
+    reasons = list(
+        dict.fromkeys(
+            comparison.reason
+            for of_treatment in by_treatment.values()
+            for comparison in of_treatment
+            if comparison.verdict is Verdict.INCONCLUSIVE and comparison.reason
+        )
+    )
+    if set(ways) == {_UNDECIDED} and reasons:
+        more = f" (and {number_format.counted(len(reasons) - 1, 'other reason')})" if reasons[1:] else ""
+        why = f"{reasons[0]}{more}".replace(number_format.SPACE, " ")
+        return f"nothing is decided with any of {len(by_treatment)} treatments: {why}"
     return "; ".join((f"of {len(by_treatment)} treatments {counted}", *largest))
 
 

@@ -259,7 +259,7 @@ class MeasuredSeries:
 
 
 def print_series(result: SeriesResult, console: Console) -> None:
-    """What `ktrial series` prints in 25 lines: what nothing ran, patches that changed a number, the answer."""
+    """In 25 lines: what nothing ran, patches that changed a number, the answer."""
     heading, rows, more_workloads = terminal_rows(result)
     screen = Screen(console, more=same_command("-v"))
     screen.title(title(result))
