@@ -209,6 +209,31 @@ def changed_workloads(result: SeriesResult) -> list[str]:
     return [use.label for use in result.measurement.workloads if use.label in changed]
 
 
+class PatchRow(NamedTuple):
+    """One patch as a line of the terminal's table."""
+
+    text: str
+    is_telling: bool
+    """Whether it changed a number, or was not measured as it should be."""
+
+
+def terminal_rows(result: SeriesResult) -> tuple[str, tuple[PatchRow, ...], int]:
+    """The heading, a row a patch and one from base to tip, for the workloads that changed first; and how many
+    more changed.
+    """
+    names = changed_workloads(result)
+    heading, *lines = _table(result, names[:_CELLS]) if names else ("", *_table(result, ()))
+    steps = result.steps[1:]
+    telling = [
+        step.state.is_broken
+        or any((cell := result.cell(step.number, name)) and cell.is_told for name in names)
+        for step in steps
+    ]
+    telling += [True] * (len(lines) - len(telling))  # from base to tip
+    rows = tuple(PatchRow(line, told) for line, told in zip(lines, telling, strict=True))
+    return heading, rows, max(0, len(names) - _CELLS)
+
+
 def _tables(result: SeriesResult) -> Iterator[str]:
     names = changed_workloads(result)
     for start in range(0, max(1, len(names)), _CELLS):

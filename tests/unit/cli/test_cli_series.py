@@ -52,7 +52,7 @@ def test_it_ends_as_check_does(
     names: tuple[str, ...], limit: str, status: int, ktrial: CommandLine, tmp_path: Path
 ) -> None:
     a_series(tmp_path / "q", *names)
-    result = ktrial("series", "--quilt", "q", *ONTO, *FORK, "--max", limit)
+    result = ktrial("series", "--quilt", "q", *ONTO, *FORK, "--max", limit, "-v")
     assert result.status == status, result
     assert result.output.startswith(f"ktrial series: {len(names)} patch")
     assert f"--max {limit}" in result.output
@@ -61,7 +61,7 @@ def test_it_ends_as_check_does(
 def test_the_report_goes_to_files_and_the_command_repeats_it(ktrial: CommandLine, tmp_path: Path) -> None:
     a_series(tmp_path / "q", "doc", "cost-fork-20")
     command = ("series", "--quilt", "q", *ONTO, *FORK)
-    result = ktrial(*command, "--text", "reply.txt", "--markdown", "summary.md", "--html", "page.html")
+    result = ktrial(*command, "--text", "reply.txt", "--markdown", "summary.md", "--html", "page.html", "-v")
     page = Path("page.html").read_text()
     assert "Change from the base after each patch: fork +2.00%" in page
     assert "mm: cost-fork-20" in page
@@ -74,7 +74,7 @@ def test_the_report_goes_to_files_and_the_command_repeats_it(ktrial: CommandLine
         line for line in result.output.splitlines() if line.strip().startswith("ktrial series --quilt")
     ]
     assert again.strip() == "ktrial series --quilt q --onto debian:linux-source-6.1 --workload fork"
-    assert ktrial(*command).output == result.output
+    assert ktrial(*command, "-v").output == result.output
 
 
 def test_a_workload_of_ones_own_is_offered_beside_the_built_in_ones(
@@ -216,7 +216,7 @@ def test_history_draws_the_commits_that_a_series_measured(
 def test_the_machine_and_its_model_are_those_that_are_asked_for(ktrial: CommandLine, tmp_path: Path) -> None:
     a_series(tmp_path / "q", "cost-fork-20")
     command = ("series", "--quilt", "q", *ONTO, *FORK)
-    parallel = ktrial(*command, "--machine", "exact-parallel", "--cpus", "1")
+    parallel = ktrial(*command, "--machine", "exact-parallel", "--cpus", "1", "-v")
     assert "nanoseconds of guest time an operation, in QEMU;" in " ".join(parallel.output.split())
     assert "--cpus 1 --machine exact-parallel" in " ".join(parallel.output.split())
     assert "by guest time, simulated, not real" in " ".join(parallel.output.split())
@@ -243,3 +243,11 @@ def test_options_of_history_that_contradict_each_other(
 ) -> None:
     result = ktrial("history", "fork", *words)
     assert (result.status, message in " ".join(result.messages.split())) == (2, True), result
+
+
+def test_the_terminal_has_25_lines_and_the_answer_last(ktrial: CommandLine, tmp_path: Path) -> None:
+    a_series(tmp_path / "q", "doc", "cost-fork-20", "cost-fork-2")
+    lines = ktrial("series", "--quilt", "q", *ONTO, *FORK).output.splitlines()
+    assert len(lines) <= 25
+    assert next(line for line in lines if "cost-fork-20" in line).split()[-1] == "+2.00%"
+    assert "Beyond the limit: patch 2 in fork +2.00%" in " ".join(lines[-2:])

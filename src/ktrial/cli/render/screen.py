@@ -16,7 +16,7 @@ from rich.text import Text
 
 from ktrial.cli.render.table import rendered
 from ktrial.format.number_format import SPACE, counted
-from ktrial.format.sanitize import one_line
+from ktrial.format.sanitize import one_line, printable
 from ktrial.format.table import Table
 
 LINES = 25
@@ -47,7 +47,8 @@ class _Lines:
     """Of each text: what is longer ends with an ellipsis."""
 
     def drawn(self, count: int, width: int) -> list[Text]:
-        above = wrapped(self.heading, width) if self.heading and count else []
+        above = [self.heading] if self.heading and count else []
+        above = [line for text in above for line in (wrapped(text, width) if self.wraps else [text])]
         heading = [Text(line, style="dim") for line in above]
         if not self.wraps:
             return heading + [Text(f"{self.indent}{text}", style=self.style) for text in self.texts[:count]]
@@ -122,12 +123,12 @@ class Screen:
     ) -> None:
         """A list, of which at least so many are shown; the heading stands above it."""
         if texts:
-            shown = tuple(map(one_line, texts))
+            shown = tuple(one_line(text) if wraps else printable(text) for text in texts)
             indent = "  " if heading and wraps else ""
             most = None if self._whole else _MOST_LINES
             counted_from = min(least, len(shown))
             self._parts.append(
-                _Lines(shown, style, counted_from, noun, indent, wraps, one_line(heading), most)
+                _Lines(shown, style, counted_from, noun, indent, wraps, printable(heading), most)
             )
 
     def leave_out(self, count: int, noun: str) -> None:
