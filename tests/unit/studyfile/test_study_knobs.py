@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.command_line import KNOWN
+from tests.support.kernel_images import bzimage, with_checksum
 
 from ktrial.experiment.manipulation import settings_of
 from ktrial.model.design import FactorKind, Treatment
@@ -50,8 +51,15 @@ def test_one_study_writes_to_the_place_that_each_kernel_has(tmp_path: Path) -> N
     ]
 
 
+OWN = "a file"
+"""A kernel in a file, whose version nobody knows before it is booted."""
+
+
 def refusal(tmp_path: Path, factors: str, kernels: tuple[str, ...] = ("debian:6.1",), rest: str = "") -> str:
     """What is said of the study, without the file's name; empty where it is read."""
+    image = tmp_path / "bzImage"
+    image.write_bytes(with_checksum(bzimage(b"payload")))
+    kernels = tuple(f"path:{image}" if name == OWN else name for name in kernels)
     booted = f"[factors.kernel]\nlevels = {list(kernels)}\n"
     if len(kernels) == 1:
         booted = f'[machine]\nkernel = "{kernels[0]}"\n'
@@ -92,7 +100,7 @@ def refusal(tmp_path: Path, factors: str, kernels: tuple[str, ...] = ("debian:6.
         ),
         (
             '[factors."vm.swappiness"]\nlevels = [60, 500]',
-            ("path:/bin/true",),
+            (OWN,),
             '5: factors."vm.swappiness".levels[1]: found 500: it is too large; '
             "allowed: 0 to 200 (whatever the version)",
         ),
@@ -174,13 +182,13 @@ def test_what_no_kernel_of_the_study_takes_is_refused_when_it_is_read(
     ("factor", "kernels"),
     [
         ('[factors."vm.swappiness"]\nlevels = [0, 200]', ("debian:6.1", "debian:6.12")),
-        ('[factors."vm.swappiness"]\nlevels = [0, 150]', ("path:/bin/true",)),
+        ('[factors."vm.swappiness"]\nlevels = [0, 150]', (OWN,)),
         ('[factors."vm.swappiness"]\nlevels = ["0", "0x20"]', ("debian:6.1",)),
         ('[factors."vm.no_such_thing"]\nlevels = [0, 150]', ("debian:6.1",)),
         ('[factors.unheard_of]\nkind = "setting"\nlevels = ["a", "b"]', ("debian:6.1",)),
         ('[factors."/sys/module/brd/parameters/rd_nr"]\nlevels = ["a", "b"]', ("debian:6.1",)),
         ("[factors.base_slice_ns]\nlevels = [3000000, 700000]", ("debian:5.10", "debian:6.12")),
-        ("[factors.base_slice_ns]\nlevels = [3000000, 700000]", ("path:/bin/true",)),
+        ("[factors.base_slice_ns]\nlevels = [3000000, 700000]", (OWN,)),
         ('[factors."/sys/kernel/debug/sched/base_slice_ns"]\nlevels = [1, 2]', ("debian:6.1",)),
         ('[factors.nohz]\nlevels = ["on", "0"]', ("debian:6.1",)),
         ('[factors.mitigations]\nlevels = ["", "auto;no_user_kernel"]', ("debian:6.18",)),
