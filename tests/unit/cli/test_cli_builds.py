@@ -59,7 +59,7 @@ def test_the_interaction_and_the_builds_reach_terminal_json_and_reports(
 ) -> None:
     builds = FakeBuilder()
     cli.machine(ScriptedMachine(priced), builds)
-    printed = cli("run", study, "--patch", "my.patch", "--html", tmp_path / "r.html")
+    printed = cli("run", study, "--patch", "my.patch", "--html", tmp_path / "r.html", "-v")
     assert printed.status == 0, printed.messages
     assert "build 4 of 4: building" in printed.messages
     assert "scheduler and allocator interact in 1 of 2 workloads" in " ".join(printed.output.split())

@@ -152,12 +152,18 @@ def test_a_report_that_cannot_be_written_loses_no_result(
     cli: CommandLine, study: Path, tmp_path: Path
 ) -> None:
     cli.machine(ScriptedMachine())
-    (tmp_path / "file").write_text("")
-    result = cli("run", study, "--json", "--html", tmp_path / "file" / "page.html")
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store" / "reports").write_text("a file where the directory would be")
+    result = cli("run", study, "--json")
     assert result.status == 1
     assert _json(result.output)["report"] is None
-    assert f"The report {tmp_path}/file/page.html cannot be written: " in result.messages
+    assert f"The report {tmp_path}/store/reports/upgrade-1.html cannot be written: " in result.messages
     assert cli("show", "--json").status == 0
+    printed = cli("run", study)
+    assert printed.status == 1
+    assert " ".join(printed.output.split()).endswith("from debian:6.1 to debian:6.12."), (
+        "the answer is printed"
+    )
 
 
 def test_failed_trials_are_listed_and_change_the_exit_code(cli: CommandLine, study: Path) -> None:
