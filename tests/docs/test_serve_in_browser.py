@@ -60,7 +60,7 @@ def test_a_study_is_seen_while_it_runs_until_it_ends(site: Site, server: Server,
             said = page.value(f"{LIVE}.innerText")
             assert f"Running: {name}" in said
             assert "2 of 4 trials ended" in said
-            assert "perturbation" in said
+            assert "Verdicts so far, of 1 workload:" in said
             assert page.value(f"{LIVE}.querySelectorAll('.counts li').length") == 1
             assert page.value(f"{LIVE}.querySelectorAll('b').length") == 1, "the count alone is bold"
             page.open(server.url + page.value(f"{LIVE}.querySelector('a').getAttribute('href')"))

@@ -140,7 +140,7 @@ def test_a_study_is_found_by_its_number_its_name_and_its_digest_the_newest_first
 
 def test_an_unknown_study_is_told_with_the_nearest_name(store: Store) -> None:
     store.study(a_study("quick"))
-    unknown = (("quikc", ": did you mean quick?"), ("zzz", ""), (7, ""), ("9" * 20, ""))
+    unknown = (("quikc", " (did you mean quick?)"), ("zzz", ""), (7, ""), ("9" * 20, ""))
     for name, near in unknown:
         with pytest.raises(StudyNotStored) as caught:
             store.find(name)
