@@ -23,6 +23,7 @@ from tests.support.runs_of_tests import (
     PassedDirectories,
     Resuming,
     SkippedTests,
+    TimesOfTests,
     keeps_to_the_runs_cache,
     large_directory,
     shared_cache,
@@ -59,6 +60,7 @@ def pytest_configure(config: pytest.Config) -> None:
     hear_signals()
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(OwnHome())
+        config.pluginmanager.register(TimesOfTests())
     config.pluginmanager.register(SkippedTests())
     config.pluginmanager.register(PassedDirectories())
     if config.getoption("--resume"):

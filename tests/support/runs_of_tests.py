@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -105,6 +105,36 @@ def reason_of(report: pytest.TestReport | pytest.CollectReport) -> str:
     """Why a test or a file was skipped, on one line."""
     *_, text = report.longrepr if isinstance(report.longrepr, tuple | list) else (str(report.longrepr),)
     return " ".join(str(text).removeprefix("Skipped: ").split())
+
+
+# Where the time goes: each file's seconds are in target/test-times.tsv, each test's too.
+
+TIMES = ROOT / "target" / "test-times.tsv"
+
+
+class TimesOfTests:
+    """A plugin; with pytest-xdist the process that is told what all workers did."""
+
+    def __init__(self, path: Path = TIMES) -> None:
+        self._path = path
+        self._seconds: dict[str, float] = defaultdict(float)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """A test's seconds are those of its fixtures too."""
+        self._seconds[report.nodeid] += report.duration
+
+    def pytest_sessionfinish(self) -> None:
+        """Longest first, files before tests: `head` shows where to begin."""
+        files: dict[str, float] = defaultdict(float)
+        for test, seconds in self._seconds.items():
+            files[test.partition("::")[0]] += seconds
+        lines = [
+            f"{seconds:.2f}\t{name}\n"
+            for taken in (files, self._seconds)
+            for name, seconds in sorted(taken.items(), key=lambda item: -item[1])
+        ]
+        self._path.parent.mkdir(exist_ok=True)
+        self._path.write_text("".join(lines))
 
 
 # What was recorded with another kernel, compiler or QEMU than are here: no fault of ktrial's.
