@@ -206,7 +206,8 @@ def base_of(suite: str, directory: Path) -> tuple[Path, str]:
         return archive, note.read_text(encoding="utf-8") if note.exists() else ""
     directory.mkdir(parents=True, exist_ok=True)
     new = directory / f"{suite}.new.tar"
-    command = ["mmdebstrap", "--quiet", "--variant=minbase", f"--include={','.join(BARE)}", suite, str(new)]
+    # With --quiet some releases of mmdebstrap keep back why apt failed.
+    command = ["mmdebstrap", "--variant=minbase", f"--include={','.join(BARE)}", suite, str(new)]
     lines = "\n".join(sources_of(suite))
     done = _with_input([*command, "-"], lines)
     said = ""
