@@ -49,10 +49,10 @@ MEASURE = {
         "check",
         "Measure a kernel against an older one, for CI and git bisect.",
         CheckTakesCommand,
-        {"baseline": CommandEntry("check", "app", "Keep what a kernel was measured to cost.")},
+        {"baseline": CommandEntry("check", "app", "Save what a kernel costs, for later checks.")},
     ),
     "series": CommandEntry(
-        "series", "series", "Say what each patch of a series costs, where.", CheckTakesCommand
+        "series", "series", "Show what each patch of a series costs, and where.", CheckTakesCommand
     ),
     "watch": CommandEntry("series", "watch", "Follow kernels: run and compare what is new.", CheckCommand),
     "tune": CommandEntry(
@@ -61,18 +61,18 @@ MEASURE = {
         "Search for better settings, and confirm the answer.",
         forms={
             "revalidate": CommandEntry(
-                "tune", "revalidate", "Measure the answer of a search again, or its candidate."
+                "tune", "revalidate", "Measure the answer or the best candidate of a search again."
             )
         },
     ),
-    "scale": CommandEntry("run", "scale", "Show how much more gets done with more CPUs.", TakesCommand),
-    "timed": CommandEntry("timed", "app", "Learn what real time can show here, and plan studies in it."),
+    "scale": CommandEntry("run", "scale", "Show how throughput grows with the number of CPUs.", TakesCommand),
+    "timed": CommandEntry("timed", "app", "Measure this machine's noise, and plan studies in real time."),
 }
 UNDERSTAND = {
     "explain": CommandEntry(
         "explain",
         "explain",
-        "Say which functions make a difference, and why they may.",
+        "Show which functions make up a difference, and why.",
         TakesCommand,
         {
             "counters": CommandEntry(
@@ -88,7 +88,9 @@ UNDERSTAND = {
         "matrix",
         "Measure versions in workloads, and show them as a heat map.",
         forms={
-            "recommend": CommandEntry("history", "recommend", "Say which kernels serve some workloads best."),
+            "recommend": CommandEntry(
+                "history", "recommend", ("Rank kernels by their stored results in some workloads.")
+            ),
             "systems": CommandEntry(
                 "history", "systems", "Say whether a change is the same on all machines."
             ),
@@ -112,14 +114,14 @@ SHARE = {
 }
 SET_UP = {
     "doctor": CommandEntry("system", "doctor", "Check this machine, and say what is missing."),
-    "kernel": CommandEntry("kernel", "app", "Obtain kernels, look at them, remove them."),
+    "kernel": CommandEntry("kernel", "app", "Add, build, show, compare and remove kernels."),
     "workload": CommandEntry(
         "workload", "app", "List and show the workloads; capture a command of your own."
     ),
     "knob": CommandEntry("knob", "app", "Look at the kernel's settings, and change them."),
     HOST: CommandEntry("system", "app", "Quieten this machine for measuring, and put its settings back."),
-    "store": CommandEntry("store", "app", "Look after the store of trials."),
-    "fleet": CommandEntry("fleet", "app", "Have exact trials performed by many machines."),
+    "store": CommandEntry("store", "app", "Verify, copy and merge stores of trials."),
+    "fleet": CommandEntry("fleet", "app", "Run exact trials on many machines."),
     "help": CommandEntry("help", "help_", "Read the documentation: ktrial help studies."),
 }
 GROUPS = {"Measure": MEASURE, "Understand": UNDERSTAND, "Share": SHARE, "Set up": SET_UP}
@@ -214,7 +216,7 @@ class Commands(CommandGroup):
             near = next(iter(get_close_matches(args[0], [*COMMANDS, *RENAMED], n=1)), "")
             if near in RENAMED:
                 new = RENAMED[near]
-                problem = f"it is {new}" if near == args[0] else f"did you mean {new}?"
+                problem = f"use {new}" if near == args[0] else f"did you mean {new}?"
                 raise BadUsage(f"There is no command {args[0]}: {problem}", hint=_help_of(new))
         return super().resolve_command(ctx, args)
 

@@ -167,7 +167,7 @@ def users_command(context: typer.Context) -> tuple[str, ...]:
     """The words behind `--` on this command line. Raises BadOption where there are none behind it."""
     words: tuple[str, ...] | None = context.meta.get(_META)
     if words is not None and not (words and words[0]):
-        raise BadOption(_SEPARATOR, "a command is to follow: -- sqlite3 my.db 'select 1'")
+        raise BadOption(_SEPARATOR, "write a command after it: -- sqlite3 my.db 'select 1'")
     return words or ()
 
 

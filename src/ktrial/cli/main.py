@@ -47,8 +47,8 @@ def main() -> NoReturn:
 
         if closed:
             raise KtrialError(
-                "Standard output is closed: what this command has to say would be lost.",
-                hint="where nobody is to read it, send it to /dev/null: ktrial … >/dev/null",
+                "Standard output is closed: what this command prints would be lost.",
+                hint="to discard the output, send it to /dev/null: ktrial … >/dev/null",
             )
         result = typer.main.get_command(app).main(prog_name="ktrial", standalone_mode=False)
         sys.stdout.flush()

@@ -54,8 +54,8 @@ class NotEnoughMemory(KtrialError):
     """The address space that this process may have is too small."""
 
     text = (
-        "There is not enough memory for {purpose}: it needs {needed} of address space, and of the "
-        "{limit} that this process may have {left} are left."
+        "There is not enough memory for {purpose}: it needs {needed} of address space; {left} are left of "
+        "the {limit} that this process may use."
     )
     exit_code = NOT_ENOUGH_MEMORY
 
@@ -99,7 +99,7 @@ def why_memory_ended(error: BaseException) -> tuple[str, str] | None:
             "free -h says what is left on this system; fewer jobs (--jobs) and smaller studies need less",
         )
     return (
-        f"There is not enough memory: this process may have {_size(limit)} of address space.",
+        f"There is not enough memory: this process may use {_size(limit)} of address space.",
         _ALLOW,
     )
 

@@ -164,7 +164,7 @@ def tell_left_out(studies: Iterable[str], action: str = "taken in") -> bool:
     names = list(studies)
     for name in names:
         tell(
-            f"{name}, is not what was stored, and is not {action}",
+            f"{name}, is damaged, and is not {action}",
             "ktrial store verify names all that is damaged, and how to go on",
             kind="warning",
         )

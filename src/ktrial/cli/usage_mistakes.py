@@ -132,7 +132,7 @@ def _too_many(path: str, context: Any, words: str) -> str:
         _name(parameter) for parameter in context.command.params if parameter.param_type_name == "argument"
     ]
     most = f"takes no more than {' '.join(taken)}" if taken else "takes only options"
-    return f"{path} {most}; left over: {words}."
+    return f"{path} {most}; not understood: {words}."
 
 
 def _bad_value(error: Any) -> str:

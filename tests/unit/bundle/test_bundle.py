@@ -373,7 +373,7 @@ def test_the_command_tells_what_it_wrote(store: Path, tmp_path: Path, cli: Comma
     ("words", "text"),
     [
         (("bundle", "quick", "-o", "/nowhere/x.zip"), "cannot be written"),
-        (("bundle", "quick", "-o", "x.zip", "--licence", "do what you like"), "is no SPDX identifier"),
+        (("bundle", "quick", "-o", "x.zip", "--licence", "do what you like"), "is not an SPDX identifier"),
         (("bundle", "quick", "-o", "x.zip", "--sign", "/nowhere/key"), "there is no key"),
         (("bundle", "quick", "-o", "x.zip", "--with-kernels"), "leave --with-kernels out"),
         (("bundle", "other", "-o", "x.zip"), "has no study other"),

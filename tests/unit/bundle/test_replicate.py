@@ -166,7 +166,7 @@ def test_a_kernel_that_stands_in_is_told(
     monkeypatch.setattr("ktrial.bundle.replicating.replicate", run)
     said = cli("replicate", bundle)
     assert said.status == 0
-    assert "kernel debian:6.1: debian:6.1.0-1-cloud-amd64 (6.x) stands in" in said.output
+    assert "kernel debian:6.1: debian:6.1.0-1-cloud-amd64 (6.x) replaces it" in said.output
     assert (
         "likely reason: another kernel was booted" not in said.output
     )  # every number is identical all the same
@@ -185,7 +185,7 @@ def test_a_kernel_that_cannot_be_had_leaves_it_undecided(cli: Replicating, bundl
     cli.on(ScriptedMachine(), not_cached, {name: not_found(name) for name in names})
     said = cli("replicate", bundle)
     assert said.status == 3
-    assert "kernel debian:6.12: not had: " in said.output
+    assert "kernel debian:6.12: not available: " in said.output
     assert "Undecided: 4 of 8 numbers are identical" in said.output
 
 

@@ -106,15 +106,23 @@ def test_every_command_that_takes_them_says_what_a_mistyped_workload_is_near_to(
         (("compare", "6.1", "debain:6.12", "fork"), "no provider 'debain'", ""),
         (("scale", "fork"), "Which kernel scales?", "ktrial scale 6.12 open2"),
         (("profile", "6.1", "6.12", "fork"), "one kernel at a time", "6.12 fork"),
-        (("profile", "6.1", "fork,pipe"), "fork, pipe: one workload at a time", "fork or pipe"),
+        (("profile", "6.1", "fork,pipe"), "fork, pipe: name one workload at a time", "fork or pipe"),
         (("profile", "6.1", "--workload", "fork,pipe"), "one workload at a time: fork or pipe", ""),
-        (("explain", "6.1", "6.12", "fork", "pipe"), "fork, pipe: one workload at a time", "fork or pipe"),
-        (("check", "6.1", "6.12", "6.18"), "debian:6.18: a check is of one kernel", "ktrial compare"),
+        (
+            ("explain", "6.1", "6.12", "fork", "pipe"),
+            "fork, pipe: name one workload at a time",
+            "fork or pipe",
+        ),
+        (("check", "6.1", "6.12", "6.18"), "debian:6.18: a check compares two kernels", "ktrial compare"),
         (("check", "6.1"), "Which kernel is measured, and against which?", "ktrial check 6.1 6.12"),
         (("matrix", "recommend", "6.1"), "all measured kernels are ranked", "ktrial workload list"),
         (("matrix", "recommend"), "Which workloads?", "ktrial matrix recommend fork,pipe"),
-        (("bisect", "knobs", "6.1", "6.12", "fork"), "knobs are of one kernel", "ktrial bisect knobs"),
-        (("bisect", "versions", "6.1..6.12", "6.18"), "A and B are named before it", "workload list"),
+        (
+            ("bisect", "knobs", "6.1", "6.12", "fork"),
+            "the knobs of one kernel are searched",
+            "ktrial bisect knobs",
+        ),
+        (("bisect", "versions", "6.1..6.12", "6.18"), "A and B come before it", "workload list"),
     ],
     ids=str,
 )
@@ -138,7 +146,7 @@ def test_a_word_that_is_a_kernel_and_a_workload_has_to_be_said_by_an_option(
     for word in ("host", "6.12"):
         result = cli("compare", "6.1", word, "fork")
         assert result.status == 2
-        assert f"{word} is a kernel and a workload." in result.messages
+        assert f"{word} is both a kernel and a workload." in result.messages
         assert f"hint: say which: --kernel {word} or --workload {word}" in result.messages
     assert cli("compare", "6.1", "--kernel", "6.12", "--workload", "6.12", "--no-html").status == 0
 
@@ -160,11 +168,11 @@ def test_a_study_that_is_called_like_a_workload_or_a_kernel_has_to_be_named_by_i
     for name in ("fork", "host"):
         (tmp_path / f"{name}.toml").write_text(STUDY)
         assert cli("run", f"{name}.toml", "--no-html").status == 0
-    with pytest.raises(BadUsage, match="fork is a stored study and a workload") as told:
+    with pytest.raises(BadUsage, match="fork is both a stored study and a workload") as told:
         named_with_study(["fork"], None)
     assert "--workload fork" in told.value.advice
     assert "ktrial list" in told.value.advice
-    with pytest.raises(BadUsage, match="host is a stored study and a kernel") as told:
+    with pytest.raises(BadUsage, match="host is both a stored study and a kernel") as told:
         named_with_study(["host", "6.12", "fork"], None)
     assert "--kernel host" in told.value.advice
 

@@ -139,7 +139,7 @@ OF_KNOBS = ("knobs", "--kernel", "debian:6.1", *FORK)
     [
         (("config", "guest", "guest", *SOURCE, *FORK), "do not differ in any option"),
         (("config", "guest", "guest+LEAF_1", *SOURCE, *FORK), "there is no '='"),
-        (("config", "build:no-such", "guest", *FORK), "There is no kernel built by ktrial"),
+        (("config", "build:no-such", "guest", *FORK), "ktrial has built no kernel"),
         (LEAF, "--workload: which workload, or which command?"),
         ((*LEAF, *FORK, "--margin", "2"), "--margin"),
         ((*LEAF, *FORK, "--metric", "joy"), "measures 'joy'"),

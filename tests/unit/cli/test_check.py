@@ -395,7 +395,7 @@ def test_baselines_beside_a_damaged_one_are_listed_and_it_is_told(damage: str, c
     result = cli.run("check", "baseline", "list", "--json")
     assert result.status == 1
     assert [baseline["name"] for baseline in json.loads(result.output)] == ["first"]
-    assert "ktrial: warning: baseline second, is not what was stored" in result.messages
+    assert "ktrial: warning: baseline second, is damaged" in result.messages
     assert cli.run("check", "baseline", "show", "first").status == 0
     shown = cli.run("check", "baseline", "show", "second")
     assert (shown.status, "ktrial store verify" in shown.messages) == (1, True)
@@ -407,7 +407,7 @@ def test_what_ktrial_measured_for_itself_is_listed_only_when_asked_for(cli: Here
     result = cli.run("list")
     assert result.output == ""
     assert result.messages.startswith("3 more")
-    assert result.messages.endswith("for themselves (baseline 1, check 2): ktrial list --all\n")
+    assert result.messages.endswith("that commands made (baseline 1, check 2): ktrial list --all\n")
     assert cli.run("list", "--json").output == "[]\n"
     names = [study["study"] for study in json.loads(cli.run("list", "--all", "--json").output)]
     assert sorted(names) == ["baseline:v6.1", "check", "check"]

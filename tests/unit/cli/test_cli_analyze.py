@@ -84,9 +84,9 @@ def test_a_file_with_an_equals_sign_in_its_name_is_a_file(ktrial: CommandLine, t
         ((KNOBS, "--baseline", "70"), "There is no group 70"),
         ((KNOBS, "--group-by", "levl"), "has no column levl (did you mean level?)"),
         ((KNOBS, "--margin", "much"), "--margin is 'much': a share is a percentage: \"1 %\"."),
-        ((KNOBS, "--margin", "200%"), "it has to lie between"),
+        ((KNOBS, "--margin", "200%"), "it must be between"),
         ((KNOBS, "--margin", "0.5"), 'as a fraction this is "50 %", as a percentage it is "0.5 %"'),
-        ((KNOBS, "--confidence", "5%"), "it has to lie between 50 % and 99.99 %"),
+        ((KNOBS, "--confidence", "5%"), "it must be between 50 % and 99.99 %"),
         ((KNOBS, "--better", "faster"), "faster"),
     ],
 )
@@ -109,7 +109,7 @@ def test_names_from_a_file_cannot_move_the_cursor(ktrial: CommandLine, tmp_path:
 def test_plan_says_blocks_and_hours(ktrial: CommandLine) -> None:
     result = words(ktrial("timed", "plan", "--effect", "1%", "--sd", "1%", "--block-time", "10min").output)
     assert "To find a change of 1 % in 95 % of studies: up to 60 blocks (10 h 0 min), on average 36" in result
-    assert "of blocks that are not, 22 on average would do instead of 36" in result
+    assert "if they were independent, 22 on average would be enough instead of 36" in result
     assert "To show that there is no change in 95 % of studies: up to 60 blocks (10 h 0 min)" in result
 
 
@@ -157,8 +157,8 @@ def test_plan_reads_a_calibration_and_a_a_blocks(ktrial: CommandLine, tmp_path: 
         (("--sd", "1%", "--from-calibration", KNOBS), "numbers scatter: give one of them, not both."),
         (("--from-calibration", KNOBS), "A/A blocks need a column block"),
         (("--sd", "1%", "--effect", "0"), "a change of 0 cannot be found"),
-        (("--sd", "1%", "--block-time", "long"), "--block-time: long is no time"),
-        (("--sd", "-1%"), "it has to lie between"),
+        (("--sd", "1%", "--block-time", "long"), "--block-time: long is not a time"),
+        (("--sd", "-1%"), "it must be between"),
         (("--sd", "1%", "--effect", "1"), 'as a percentage it is "1 %"'),
     ],
 )

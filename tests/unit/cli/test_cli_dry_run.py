@@ -33,7 +33,7 @@ def test_the_plan_is_told_and_nothing_runs(
     result = cli(*words, "--dry-run")
     assert result.status == 0
     assert f"2 treatments in {blocks} blocks, {2 * blocks} in all; 0 are stored" in result.output
-    assert "kernel debian:6.12 has to be fetched" in result.output
+    assert "kernel debian:6.12 has to be downloaded" in result.output
     assert "nothing was built, booted or measured" in result.output
     assert not machine.prepared
     assert not (tmp_path / "store").exists()

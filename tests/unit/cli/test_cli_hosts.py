@@ -116,9 +116,9 @@ def played(directory: Path, script: str) -> Sequence[str]:
 @pytest.mark.parametrize(
     ("hosts", "problem"),
     [
-        ("lab1,-oProxyCommand=x", "'-oProxyCommand=x' is no name of a machine"),
+        ("lab1,-oProxyCommand=x", "'-oProxyCommand=x' is not a name of a machine"),
         ("lab1,root@lab1", "lab1 is named twice"),
-        ("lab1,", "'' is no name of a machine"),
+        ("lab1,", "'' is not a name of a machine"),
     ],
 )
 def test_names_that_are_none_are_refused(hosts: str, problem: str, cli: CommandLine, tmp_path: Path) -> None:

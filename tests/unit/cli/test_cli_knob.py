@@ -49,7 +49,7 @@ def test_the_shell_completes_knobs_and_what_can_be_set() -> None:
 def test_a_subsystem_that_is_not_there_is_told_with_those_that_are(cli: CommandLine) -> None:
     result = cli("knob", "list", "--subsystem", "trap")
     assert result.status == 2
-    assert "there are those of block, boot," in result.messages
+    assert "the subsystems are block, boot," in result.messages
 
 
 def test_a_knob_is_shown_with_its_places_and_its_successor(cli: CommandLine) -> None:

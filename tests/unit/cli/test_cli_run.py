@@ -220,7 +220,7 @@ def test_seeds_are_trials_of_each_treatment_where_cpus_have_an_order(
 ) -> None:
     refused = cli("run", study, "--seeds", 5)
     assert refused.status == 2
-    assert "on the machine exact no order of CPUs follows from a seed" in refused.messages
+    assert "on the machine exact a seed does not change the order of CPUs" in refused.messages
     cli.machine(ScriptedMachine())
     known = replace(KNOWN, machines=("exact", "exact-parallel"))
     has_names(monkeypatch, known)
@@ -273,7 +273,7 @@ def test_scale_of_several_numbers_has_three_seeds(cli: CommandLine, monkeypatch:
 @pytest.mark.parametrize("command", ["scale", "run"])
 def test_help_says_what_seeds_and_simulated_cpus_do_not_show(cli: CommandLine, command: str) -> None:
     told = " ".join(cli(command, "--help").output.split())
-    assert "A seed says when" in told
+    assert "A seed decides only when" in told
     limits = {
         "scale": (
             "a block of instructions is atomic, memory is sequentially consistent, and plain loads and "

@@ -84,7 +84,7 @@ def test_without_its_packages_it_says_what_to_install(
     result = cli("serve")
     assert result.status == 1
     assert "needs uvicorn, which is not installed" in result.messages
-    assert f"install what belongs to it: {how_to_add('serve')}" in result.messages
+    assert f"install it: {how_to_add('serve')}" in result.messages
 
 
 def test_a_store_that_is_not_there_and_a_name_for_an_address_are_told(

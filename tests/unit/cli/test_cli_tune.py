@@ -103,10 +103,10 @@ def test_a_dry_run_as_json_has_the_space_and_what_is_left_out(cli: Here) -> None
         ((*ON, *KNOBS, "--subject-to", "instructions"), "write a metric"),
         ((*ON, *KNOBS, "--budget", "2"), "too small"),
         ((*ON, *KNOBS, "--optimiser", "luck"), "no optimiser luck"),
-        ((*ON, *KNOBS, "--", "/bin/true"), "give one of the two"),
+        ((*ON, *KNOBS, "--", "/bin/true"), "give a workload or a command, not both"),
         ((*ON, *KNOBS, "--apply"), "--answer DIR writes"),
-        ((*KNOBS, "--kernel", "debian:6.12"), "what is to be measured?"),
-        ((*ON, *KNOBS, "--user", "nobody"), "it is for the machine host"),
+        ((*KNOBS, "--kernel", "debian:6.12"), "name what to measure"),
+        ((*ON, *KNOBS, "--user", "nobody"), "it goes with the machine host"),
         (("nothing.toml",), "nothing.toml"),
     ],
 )

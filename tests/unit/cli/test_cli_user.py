@@ -26,7 +26,7 @@ def test_commands_that_name_no_user_get_it_and_nothing_else_does() -> None:
     assert [use.command and use.command.user for use in changed.workloads] == ["nobody", "daemon", None, None]
 
 
-@pytest.mark.parametrize(("kind", "problem"), [("exact", "machine host"), ("host", "a command of yours")])
+@pytest.mark.parametrize(("kind", "problem"), [("exact", "machine host"), ("host", "a command of your own")])
 def test_where_it_can_have_no_effect_it_is_refused(kind: str, problem: str) -> None:
     with pytest.raises(BadOption, match=problem):
         with_user(a_study(machine=MachineSettings(kind=kind)), "nobody")

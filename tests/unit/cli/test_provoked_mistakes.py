@@ -47,7 +47,7 @@ MISTAKES = {
     ),
     "a word too much": (
         ("show", "quick", "slow"),
-        "ktrial show takes no more than STUDY; left over: slow.",
+        "ktrial show takes no more than STUDY; not understood: slow.",
         FOR_SHOW,
     ),
     "a word for a number": (
@@ -121,7 +121,7 @@ MISTAKES = {
     ),
     "a guest without a kernel": (
         ("tune", "--machine", "exact", "--knobs", "vm", "--", "true"),
-        "--kernel: the machine exact boots one: which?",
+        "--kernel: the machine exact boots a kernel: name one",
         "ktrial tune --help",
     ),
     "two workloads for one": (
@@ -131,7 +131,7 @@ MISTAKES = {
     ),
     "two reports at once": (
         ("report", "--markdown", "--csv", "x"),
-        "--markdown and --csv: one report at a time",
+        "--markdown and --csv: give one of them: one report at a time",
         "ktrial report --help",
     ),
 }

@@ -106,7 +106,7 @@ def test_a_command_that_goes_by_another_name_is_told_by_that_also_where_it_is_mi
 ) -> None:
     result = cli(word, "--store", "x")
     assert (result.status, result.output) == (2, "")
-    assert result.messages.startswith(f"ktrial: error: There is no command {word}: it is {command}\n")
+    assert result.messages.startswith(f"ktrial: error: There is no command {word}: use {command}\n")
     words = [part for part in command.split()[1:] if not part.isupper()]
     assert cli(*words, *(["--help"] if words != ["--version"] else [])).status == 0
     mistyped = word[:-2] + word[:-3:-1]

@@ -72,7 +72,7 @@ def test_what_a_command_made_for_itself_is_nowhere_but_in_list_all(cli: CommandL
     assert study_names("") == ["compare"]
     listed = cli("list", "--json")
     assert [study["id"] for study in json.loads(listed.output)] == [users]
-    told = "8 more that commands measured for themselves (baseline 1, bisect 1, calibrate 1"
+    told = "8 more studies that commands made (baseline 1, bisect 1, calibrate 1"
     assert told in cli("list").messages
     every = json.loads(cli("list", "--all", "--json").output)
     assert [study["id"] for study in every] == [users, *own, hidden]

@@ -46,7 +46,9 @@ def test_a_number_without_a_unit_is_seconds_where_that_was_always_so() -> None:
     for read in (notation.seconds, notation.interval):
         with pytest.raises(ValueError, match='a time is a number above 0 with its unit: "100 ms", "90 s"'):
             read("90")
-    with pytest.raises(BadOption, match="--every: 90 is no time: a time is a number above 0 with its unit"):
+    with pytest.raises(
+        BadOption, match="--every: 90 is not a time: a time is a number above 0 with its unit"
+    ):
         duration("--every", "90")
 
 

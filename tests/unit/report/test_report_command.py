@@ -54,8 +54,8 @@ def test_csv_is_printed_a_comparison_or_a_sample_a_row(cli: CommandLine, stored:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--csv", "--markdown"), "--markdown and --csv: one report at a time"),
-        (("--html", "x.html", "--csv"), "--html and --csv: one report at a time"),
+        (("--csv", "--markdown"), "--markdown and --csv: give one of them: one report at a time"),
+        (("--html", "x.html", "--csv"), "--html and --csv: give one of them: one report at a time"),
         (("--samples",), "--samples: it goes with --csv"),
         (("nothing-of-that-name",), "nothing-of-that-name"),
     ],

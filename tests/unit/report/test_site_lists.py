@@ -114,5 +114,5 @@ def test_the_command_says_where_all_results_are(
     monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path / "own cache"))
     cli = CommandLine(monkeypatch, capsys)
     command = ("site", str(tmp_path / "pages"), "--store", str(store), "--full", "0")
-    assert "the front page has the newest 2 of 5 results; 3 pages in lists/" in cli(*command).output
+    assert "the front page lists the newest 2 of 5 results; 3 pages in lists/" in cli(*command).output
     assert json.loads(cli(*command, "--json").output)["lists"] == 3

@@ -214,7 +214,7 @@ def test_collecting_takes_what_no_trial_names_and_nothing_else(backend: Backend,
         assert collect(store) == (1, expected)
         assert [store.profile(second, planned(number=n).key, "fork") for n in (0, 2)] == [large(0), large(2)]
     told = ran("collect", "--store", backend.location).stdout
-    assert told.split() == ["0", "files", "taken", "away,", "0", "bytes"]
+    assert told.split() == ["0", "files", "deleted,", "0", "bytes"]
 
 
 def test_what_is_collected_between_a_file_and_its_row_is_written_again(
@@ -347,8 +347,8 @@ def test_a_place_with_a_secret_is_refused_and_not_stored(url: str, backend: Back
 def test_the_command_says_where_parts_lie(backend: Backend, tmp_path: Path) -> None:
     command = ("files", "--store", backend.location)
     open_store(backend.location).close()
-    assert "all of it is inside" in ran(*command).stdout
-    assert "where are they to be?" in str(ran(*command, "--above", "4K").exception)
+    assert "everything is in the store itself" in ran(*command).stdout
+    assert "name a place for them" in str(ran(*command, "--above", "4K").exception)
     assert ran(*command, str(tmp_path / "files"), "--above", "1000").exit_code == 0
     with open_store(backend.location) as store:
         store.add_trials(store.study(a_study()), [measured(0), measured(1, seed=0)])

@@ -136,7 +136,7 @@ def test_a_trial_that_was_taken_out_is_missed_and_can_be_run_again(path: Backend
     assert "of study 1, 1 trial is missing: no verdict comes from the others" in caught.value.message
     said = ran("verify", "--store", path.location)
     assert (said.exit_code, "damaged: quick: 1 trial is missing" in said.stdout) == (1, True)
-    assert "put a copy of it back" in said.stderr
+    assert "restore a copy of the store" in said.stderr
     (told,) = json.loads(ran("verify", "--store", path.location, "--json").stdout)["studies"]
     assert (told["missing"], told["damaged"]) == ("1 trial is missing", [])
     accepted = ran("verify", "--store", path.location, "--remove-damaged")

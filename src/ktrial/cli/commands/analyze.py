@@ -17,25 +17,24 @@ from ktrial.model.notation import nearest
 )
 def analyze(
     files: list[str] = Argument(
-        ..., metavar="FILE…", help="Results of other tools; LABEL=FILE names a file's group."
+        ..., metavar="FILE…", help="Results of other tools; LABEL=FILE names the group of a file."
     ),
-    group_by: str | None = Option(
-        None, metavar="COLUMN,…", help="CSV: the columns that tell the groups apart."
-    ),
+    group_by: str | None = Option(None, metavar="COLUMN,…", help="CSV: the columns that name the groups."),
     value: str | None = Option(None, metavar="COLUMN", help="CSV: the column of numbers."),
     baseline: str | None = Option(
-        None, metavar="GROUP", help="Compare with this group; else the default, else the first."
+        None, metavar="GROUP", help="The group to compare with; else the default one, else the first."
     ),
     better: Literal["higher", "lower"] | None = Option(
-        None, help="Which way is better, where the file does not tell."
+        None, help="Which direction is better, if the file does not say."
     ),
     margin: str = Option("1%", metavar="1%", help="The smallest change that matters."),
-    confidence: str = Option("95%", metavar="95%", help="Of all intervals."),
+    confidence: str = Option("95%", metavar="95%", help="Confidence level of all intervals."),
     json: Json = False,
 ) -> None:
     """Analyse results of other tools and of papers; audit them.
 
-    Prints groups, tests, verdicts, and what about the numbers cannot be, or cannot carry a conclusion.
+    Prints groups, tests and verdicts. The audit names numbers that cannot be right, or that do not support a
+    conclusion.
 
     Reads CSV (runs, or means with standard errors), Phoronix composite.xml, UnixBench reports and logs, and
     what `ktrial workload formats` lists: what hyperfine, pyperf, fio, sysbench, perf stat and others write.

@@ -43,14 +43,14 @@ class BisectOptions(MeasurementOptions):
     metric: list[str] | None = Option(
         None,
         metavar="NAME",
-        help="Explain this metric; else each workload's first.",
+        help="The metric to explain; else the first of each workload.",
         autocompletion=metric_names,
     )
-    limit: int | None = Option(None, min=3, metavar="N", help="Measure at most so many candidates.")
+    limit: int | None = Option(None, min=3, metavar="N", help="Measure at most this many candidates.")
     dry_run: DryRun = False
     json: Json = False
     verbose: Verbose = False
-    top: int = Option(5, min=0, metavar="N", help="Of -v: functions to show for each metric.")
+    top: int = Option(5, min=0, metavar="N", help="With -v: functions to show for each metric.")
     machine: str | None = None
     alpha: float = 0.05
     blocks: int = 60
@@ -68,9 +68,11 @@ class TimedBisectOptions(BisectOptions):
         autocompletion=machine_names,
     )
     alpha: float = Option(
-        0.05, min=0.0001, max=0.3, metavar="P", help="In real time: chance of a wrong answer, at most."
+        0.05, min=0.0001, max=0.3, metavar="P", help="In real time: the largest chance of a wrong answer."
     )
-    blocks: int = Option(60, min=6, max=480, metavar="N", help="In real time: blocks of A and B first.")
+    blocks: int = Option(
+        60, min=6, max=480, metavar="N", help=("In real time: blocks of A and B at the start.")
+    )
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ class KnobBisectOptions(TimedBisectOptions):
 def config(
     *,
     before: str = Argument(..., metavar="A", help="A built kernel, or a configuration."),
-    after: str = Argument(..., metavar="B", help="Another one, of the same source."),
+    after: str = Argument(..., metavar="B", help="Another one of the same source."),
     arguments: WorkloadArguments = None,
     options: TimedBisectOptions,
     source: str | None = Option(
@@ -100,8 +102,8 @@ def config(
 ) -> None:
     """Find which options of two configurations matter.
 
-    A and B are two kernels that ktrial built (build:NAME); with --source, two configurations of it: guest,
-    defconfig, debian or a file, and what is set over it (guest+SLUB_DEBUG_ON=y); with --study, two of the
+    A and B are two kernels that ktrial built (build:NAME). With --source, they are two configurations of it:
+    guest, defconfig, debian or a file, with added options (guest+SLUB_DEBUG_ON=y). With --study, they are two
     kernels that the study builds.
     """
     from ktrial.bisect.builds import config_ground
@@ -122,7 +124,7 @@ def config(
 def _in_workloads(options: SomeBisectOptions, arguments: list[str] | None) -> SomeBisectOptions:
     """The options with the workloads that the arguments name, too. Raises BadUsage."""
     named = named_by(arguments).with_options((), options.workload)
-    return replace(options, workload=list(named.only_workloads("A and B are named before it")) or None)
+    return replace(options, workload=list(named.only_workloads("A and B come before it")) or None)
 
 
 def _build(text: str, source: str | None, study: "Study | None") -> "Build":
@@ -143,7 +145,7 @@ def _build(text: str, source: str | None, study: "Study | None") -> "Build":
         names = [kernel.name for kernel in kernel_registry.all_kernels() if kernel.origin.build]
         similar = nearest(text, [*names, *(study.builds if study else ())])
         raise BadBisection(
-            f"There is no kernel built by ktrial that is called {text}{similar}.",
+            f"ktrial has built no kernel named {text}{similar}.",
             hint="give two build: kernels (ktrial kernel list), or --source S with two configurations",
         )
     return build
@@ -190,7 +192,7 @@ def versions(
 ) -> None:
     """Find between which two Debian releases a number changes.
 
-    All releases between A and B that the mirrors hold are candidates; those that are needed are fetched.
+    The candidates are all releases between A and B on the mirrors. ktrial downloads those that it needs.
     """
     from ktrial.bisect.search import plan_of
     from ktrial.bisect.versions import ReleaseGround, VersionBisection
@@ -231,7 +233,7 @@ def knobs(
 ) -> None:
     """Find which of several knobs matters, or which matter together.
 
-    With --study, the knobs may be the study's factors of two levels; its machine and workloads are used.
+    With --study, the knobs may be the study's factors of two levels. Its machine and workloads are used.
     """
     from ktrial.bisect.knobs import KnobGround
     from ktrial.cli.running.bisection import Bisection
@@ -241,7 +243,8 @@ def knobs(
     named = named_by(arguments).with_options(kernel, options.workload)
     if len(named.kernels) > 1:
         raise BadUsage(
-            f"{', '.join(named.kernels)}: knobs are of one kernel.", hint="ktrial bisect knobs 6.12 fork"
+            f"{', '.join(named.kernels)}: the knobs of one kernel are searched, not of several.",
+            hint="ktrial bisect knobs 6.12 fork",
         )
     bisection = Bisection(replace(options, workload=list(named.workloads) or None))
     ranges, name = (

@@ -48,11 +48,9 @@ def bundle(
     file: Path | None = Option(
         None, "--output", "-o", metavar="FILE", help="Write it here; else NAME.zip in this directory."
     ),
-    with_kernels: bool = Option(False, "--with-kernels", help="Put the kernels' images and modules in, too."),
+    with_kernels: bool = Option(False, "--with-kernels", help="Include the kernels' images and modules."),
     sign: Path | None = Option(None, metavar="KEY", help="Sign it with this OpenSSH key."),
-    licence: str | None = Option(
-        None, metavar="SPDX", help="The licence of what was measured, such as CC-BY-4.0."
-    ),
+    licence: str | None = Option(None, metavar="SPDX", help="The licence of the data, such as CC-BY-4.0."),
     json: Json = False,
     store: StoreOption = None,
 ) -> None:
@@ -66,7 +64,7 @@ def bundle(
     from ktrial.bundle.writing import Wanted, write_bundle
 
     if licence and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9.+-]{0,80}", licence):
-        problem = f"'{licence}' is no SPDX identifier; allowed: such as CC-BY-4.0, CC0-1.0"
+        problem = f"'{licence}' is not an SPDX identifier; allowed: such as CC-BY-4.0, CC0-1.0"
         raise BadOption("--licence", problem)
     with open_existing(store) as opened, messages().status("") as status:
         stored = find(opened, study)
@@ -106,16 +104,21 @@ def _print_written(written: "Written") -> None:
     print(f"{trials}, {written.size} bytes, {signed}; sha256 {written.digest}")
     if contents.trials < contents.planned:
         messages().print(
-            f"{contents.planned - contents.trials} planned trials have not ended: the bundle lacks them"
+            f"{contents.planned - contents.trials} planned trials have not ended: the bundle does not "
+            "have them"
         )
     for kernel in contents.kernels:
         if kernel.digest and not (kernel.obtain or kernel.files):
-            messages().print(f"no command brings {kernel.asked} elsewhere: --with-kernels puts it in")
+            messages().print(
+                f"no command obtains {kernel.asked} on another machine: --with-kernels includes it"
+            )
     if contents.host_files:
         names = ", ".join(contents.host_files[:3])
-        messages().print(f"files of this system are not in it, and others need their own: {names}")
+        messages().print(
+            f"it does not include these files of this system, and others need their own: {names}"
+        )
     if not contents.licence:
-        messages().print("it names no licence for what was measured: --licence CC-BY-4.0 would")
+        messages().print("it names no licence for the data: add one with --licence CC-BY-4.0")
 
 
 @dataclass(frozen=True)
@@ -123,7 +126,7 @@ class BundleOptions:
     """How the study of a bundle is run again."""
 
     only: list[str] | None = Option(
-        None, metavar="WORKLOAD", help="A bundle: run only this; may be repeated."
+        None, metavar="WORKLOAD", help="A bundle: run this workload only; may be repeated."
     )
     perturbations: Perturbations = None
     signers: Signers = None
@@ -148,7 +151,10 @@ class BundleOptions:
         }
         for option, value in options.items():
             if value:
-                raise BadOption(option, "it is for a bundle; of a stored study one trial is run again, here")
+                raise BadOption(
+                    option,
+                    ("it goes with a bundle; of a stored study, one trial is run again on this system"),
+                )
 
 
 @dataclass(frozen=True)
@@ -156,17 +162,19 @@ class StoredTrialOptions:
     """Which trial of a stored study is run again."""
 
     seed: int | None = Option(
-        None, metavar="N", help="A stored study: draws which trial is run again; else 1."
+        None, metavar="N", help="A stored study: seed that picks the trial to run again; else 1."
     )
     trial: str | None = Option(
-        None, metavar="KEY", help="A stored study: this trial, however it ended, with its console."
+        None,
+        metavar="KEY",
+        help=("A stored study: run this trial again, even a failed one, and show its console."),
     )
 
     def refuse(self) -> None:
         """Raise BadOption where one is given: a bundle is run again as a whole."""
         for option, value in {"--seed": self.seed, "--trial": self.trial}.items():
             if value is not None:
-                raise BadOption(option, "it is for a stored study; a bundle is run again as a whole")
+                raise BadOption(option, "it goes with a stored study; a bundle is run again as a whole")
 
 
 @examples(
@@ -179,8 +187,10 @@ def replicate(
     study: str | None = Argument(
         None,
         metavar="[FILE|STUDY]",
-        help="A bundle; or a stored study, by name, number or file, of which one trial is run again: else "
-        "the latest.",
+        help=(
+            "A bundle, or a stored study (name, number or file; else the latest), of which one trial is "
+            "run again."
+        ),
         autocompletion=study_names,
         show_default=False,
     ),
@@ -191,14 +201,14 @@ def replicate(
     store: str | None = Option(
         None,
         metavar="FILE|URL",
-        help="The store that has the study; of a bundle: one for it that is not there yet.",
+        help="The store that has the study. For a bundle: a new store.",
     ),
 ) -> None:
     """Run a study again, and compare every number.
 
-    A bundle is run in guests, and in a store of its own: exact numbers are compared digit by digit, verdicts
-    in words: consistent, contradicted, undecided. Of a stored study in exact mode one trial is run again,
-    and has to be the same to the last digit; nothing is stored. Exit code 1: a number or a verdict is
+    A bundle is run in guests, and in a store of its own. Exact numbers are compared digit by digit. Verdicts
+    are consistent, contradicted or undecided. Of a stored study in exact mode, one trial is run again: it has
+    to be the same to the last digit, and nothing is stored. Exit code 1: a number or a verdict is
     contradicted; 3: undecided.
     """
     if study is not None and _means_a_file(study):
@@ -244,7 +254,7 @@ def _replicate_bundle(file: Path, options: BundleOptions, store: Path | None, *,
         page = write_page(
             options.html or file.with_name(f"{file.stem}-replicated.html"),
             page_of(replicated.replication, replicated.before, replicated.now),
-            "the same command again: what is measured is kept",
+            "run the same command again: finished trials are kept",
         )
     if json:
         print_json(_replicated_data(replicated, page))
@@ -258,7 +268,11 @@ def _replicate_bundle(file: Path, options: BundleOptions, store: Path | None, *,
 def _introduce(opened: "Bundle") -> None:
 
     contents = opened.contents
-    signed = f"signed by {opened.signer}" if opened.signer else "its signature was not asked for (--signers)"
+    signed = (
+        f"signed by {opened.signer}"
+        if opened.signer
+        else ("its signature was not checked (--signers checks it)")
+    )
     date = contents.ended.date().isoformat()
     say(f"{one_line(contents.study)}: {contents.trials} trials of {date}, ktrial {contents.ktrial}; {signed}")
 
@@ -313,8 +327,8 @@ def _print_replicated(replicated: "Replicated", page: Path | None) -> None:
     replication, console = replicated.replication, output()
     for kernel in replication.kernels:
         if not kernel.same:
-            stand_in = f"{kernel.how} ({kernel.release}) stands in"
-            state = stand_in if kernel.how else f"not had: {kernel.problem}"
+            stand_in = f"{kernel.how} ({kernel.release}) replaces it"
+            state = stand_in if kernel.how else f"not available: {kernel.problem}"
             console.print(f"kernel {kernel.asked}: {state}", soft_wrap=True)
     verdicts = tables.verdicts(replication)
     for key in ("before_interval", "now_interval", "metric"):  # for 80 columns
@@ -383,7 +397,7 @@ def _repeat_trial(study: str | None, options: StoredTrialOptions, store: str | N
             }
         )
     elif differing:
-        print(f"{name}: {len(differing)} values are not what they were")
+        print(f"{name}: {len(differing)} values differ from the stored ones")
         for difference in differing[:_MOST_DIFFERENCES]:
             print(f"  {difference.fact}: {difference.before}, now {difference.repeated}")
     else:

@@ -56,7 +56,7 @@ def check(
     against: str | None = Option(
         None,
         metavar="BASELINE",
-        help="A saved baseline, or a kernel; else the first of two kernels.",
+        help="What to compare with: a saved baseline or a kernel; else the first of two kernels.",
         autocompletion=kernel_names,
     ),
     kernel: KernelOptions,
@@ -69,13 +69,12 @@ def check(
 ) -> None:
     """Measure a kernel against an older one, for CI and git bisect.
 
-    The older kernel comes first; or it is a baseline that was saved: --against. In the workloads that are
-    named, else in the set quick; or with a command of your own: -- COMMAND. What the store has is not
-    measured again.
+    Name the older kernel first, or a saved baseline: --against. Then name workloads (else the set quick), or
+    a command of your own: -- COMMAND. Stored trials are not run again.
 
-    Exit codes, as git bisect run wants them: 0 within, 1 beyond, 125 where it does not build or boot, its
-    workload fails, or nothing can be decided; 2 for a mistake on the command line, and 128 or more for all
-    that says nothing about the kernel.
+    Exit codes, as git bisect run wants them: 0 within the limit; 1 beyond it; 125 if the kernel does not
+    build or boot, its workload fails, or nothing can be decided; 2 for a mistake on the command line; 128 or
+    more for a problem that says nothing about the kernel.
     """
     named = named_by(arguments)
     older, tested = _older_and_tested(named.kernels, against, kernel)
@@ -106,7 +105,7 @@ def _older_and_tested(
         options = replace(options, kernel=names.pop(0))
     if names:
         raise BadUsage(
-            f"{', '.join(names)}: a check is of one kernel against another one.",
+            f"{', '.join(names)}: a check compares two kernels.",
             hint="ktrial check OLD NEW WORKLOAD; ktrial compare takes more kernels",
         )
     if against is None or (options.kernel is None and options.source is None):
@@ -182,7 +181,7 @@ def _checked(
         return replace(checked, fidelity=known(store))
 
 
-app = command_group("Keep what a kernel was measured to cost.")
+app = command_group("Save what a kernel costs, for later checks.")
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The baseline's name.")]
 
 
@@ -201,7 +200,7 @@ def save(
 ) -> None:
     """Measure a kernel now, and keep the numbers.
 
-    What had the name before goes.
+    A baseline that has the name already is replaced.
     """
     from ktrial.cli.progress import progress
     from ktrial.experiment import regression_check as baselines
@@ -209,8 +208,8 @@ def save(
     baselines.check_name(name)
     named = named_by(arguments)
     if len(named.kernels) > 1 or (named.kernels and (kernel.kernel or kernel.source)):
-        problem = f"{', '.join(named.kernels)}: a baseline is of one kernel."
-        raise BadUsage(problem, hint="save one of each kernel, under names of their own")
+        problem = f"{', '.join(named.kernels)}: a baseline has one kernel."
+        raise BadUsage(problem, hint="save a baseline for each kernel, each with a name of its own")
     if named.kernels:
         kernel = replace(kernel, kernel=named.kernels[0])
     options = replace(options, workload=[*named.workloads, *(options.workload or ())] or None)
@@ -241,7 +240,7 @@ def show(name: Name, json: Json = False, store: StoreOption = None) -> None:
 def list_baselines(json: Json = False, store: StoreOption = None) -> None:
     """Show the baselines in the store.
 
-    Exit code 1: one is not what was stored; it is named, and the others are listed.
+    Exit code 1: a baseline is damaged. It is named, and the others are listed.
     """
     from ktrial.experiment import regression_check as baselines
 
@@ -269,7 +268,7 @@ def list_baselines(json: Json = False, store: StoreOption = None) -> None:
 @app.declare("remove")
 @examples("ktrial check baseline remove before")
 def remove(name: Name, store: StoreOption = None) -> None:
-    """Take a baseline out of the store."""
+    """Remove a baseline from the store."""
     from ktrial.experiment import regression_check as baselines
 
     with open_existing(store) as opened:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ktrial.model.study import StudyRecord
     from ktrial.store.store import Store
 
-_BOOT = "Of --kernel: a boot parameter of {side} only; may be repeated."
+_BOOT = "With --kernel: a boot parameter of {side} only; may be repeated."
 
 
 @dataclass(frozen=True)
@@ -50,18 +50,29 @@ class ExplainOptions(CountingOptions):
     study: str | None = None
     """The one that the arguments name."""
     workload: str | None = Option(
-        None, metavar="W", help="One workload; else the only one.", autocompletion=workloads_of_study
+        None,
+        metavar="W",
+        help=("The workload to explain; else the only one."),
+        autocompletion=workloads_of_study,
     )
     before: str | None = Option(
-        None, "--from", metavar="A", help="A treatment; else the baseline.", autocompletion=treatment_names
+        None,
+        "--from",
+        metavar="A",
+        help=("The first treatment; else the baseline."),
+        autocompletion=treatment_names,
     )
     after: str | None = Option(
-        None, "--to", metavar="B", help="A treatment; else the only other.", autocompletion=treatment_names
+        None,
+        "--to",
+        metavar="B",
+        help=("The second treatment; else the only other one."),
+        autocompletion=treatment_names,
     )
     kernel: list[str] | None = Option(
         None,
         metavar="NAME",
-        help="Instead of a study: a kernel to count now; given twice: from, to.",
+        help="Instead of a study: a kernel to count now. Give it twice: from, to.",
         autocompletion=kernel_names,
     )
     from_boot: list[str] | None = Option(None, metavar="PARAMETER", help=_BOOT.format(side="the first"))
@@ -75,19 +86,19 @@ class ProveOptions:
     """How the causes are proven."""
 
     prove: bool = Option(
-        False, "--prove", help="Take back what differs, one thing at a time, and count its share."
+        False, "--prove", help="Take the differences back, one at a time, and count the share of each."
     )
     perturbations: int = Option(
-        3, min=1, max=1000, metavar="N", help="Of --prove: perturbations of each trial."
+        3, min=1, max=1000, metavar="N", help="With --prove: perturbations of each trial."
     )
     budget: str | None = Option(
-        None, metavar="10min", help="Of --prove: CPU time that its trials may take, as estimated."
+        None, metavar="10min", help="With --prove: the most CPU time of its trials, as estimated."
     )
     candidates: list[str] | None = Option(
-        None, metavar="NAME", help="Of --prove: only these (HRTICK, 'vm.*'); may be repeated."
+        None, metavar="NAME", help="With --prove: try only these (HRTICK, 'vm.*'); may be repeated."
     )
     each_alone: bool = Option(
-        False, "--each", help="Of --prove: try each alone, also of a group that moves nothing."
+        False, "--each", help="With --prove: try each alone, even those of a group that changes nothing."
     )
     jobs: Jobs = None
 
@@ -103,16 +114,15 @@ def explain(
     options: ExplainOptions,
     proving: ProveOptions,
     files: DifferenceFiles,
-    top: int = Option(20, min=1, metavar="N", help="Of -v: how many functions to show."),
+    top: int = Option(20, min=1, metavar="N", help="With -v: how many functions to show."),
     verbose: Verbose = False,
-    all_: bool = Option(False, "--all", help="The same with all functions, and all that differs."),
+    all_: bool = Option(False, "--all", help="Print all functions, and all that differs."),
     json: Json = False,
 ) -> None:
-    """Say which functions make a difference, and why they may.
+    """Show which functions make up a difference, and why.
 
-    Between two treatments of a result or a study file, or directly between two kernels. What may be the cause
-    is suspected; with --prove it is taken back and measured. A command of your own stands at the end:
-    -- COMMAND.
+    Compares two treatments of a result or a study file, or two kernels directly. --prove takes the suspected
+    causes back, and measures the share of each. A command of your own comes at the end: -- COMMAND.
     """
     from ktrial.cli.render.explanation import (
         check_modelled,
@@ -171,14 +181,16 @@ def profile(
     workload: str | None = Option(
         None,
         metavar="W",
-        help="A workload (ktrial workload list), or the file of one; else -- COMMAND.",
+        help="A workload (ktrial workload list) or its file; else -- COMMAND.",
         autocompletion=workload_names,
     ),
     top: int = Option(20, min=1, metavar="N", help="How many functions to show."),
     json: Json = False,
     folded: Folded = None,
     flame_graph: FlameGraph = None,
-    vector: Path | None = Option(None, metavar="FILE", help="Write each operation's instructions there."),
+    vector: Path | None = Option(
+        None, metavar="FILE", help=("Write each operation's instructions to this file.")
+    ),
     export: Exports = None,
 ) -> None:
     """Count a kernel's instructions by function.
@@ -193,7 +205,7 @@ def profile(
     check_writable([path for _, path in files])
     shapes = caches.shapes()
     if options.by and not options.model:
-        raise BadOption("--by", "nothing is modelled without --model: --model desktop")
+        raise BadOption("--by", "it needs a modelled machine: add --model desktop")
     options = replace(options, words=users_command(context))
     named = named_by(arguments).with_options(kernel, workload)
     name = registry().kernel_name(named.single_kernel())
@@ -232,13 +244,13 @@ def counters(
         autocompletion=kernel_names,
     ),
     glob: str = Option("*", metavar="PATTERN", help="Which counters: 'vmstat.pg*'."),
-    all_: bool = Option(False, "--all", help="Show those that did not change, too."),
-    top: int = Option(20, min=1, metavar="N", help="How many to show of each."),
+    all_: bool = Option(False, "--all", help="Show unchanged counters, too."),
+    top: int = Option(20, min=1, metavar="N", help="How many counters to show for each comparison."),
     json: Json = False,
 ) -> None:
     """Compare event counters: faults, switches, allocations…
 
-    Of a study's treatments, or of two kernels in workloads or with a command of your own: -- COMMAND.
+    Compares a study's treatments, or two kernels in workloads or with a command of your own: -- COMMAND.
     """
     from ktrial.analysis.counters import compared
     from ktrial.analysis.result import load_record
@@ -320,7 +332,7 @@ def _print_counters(record: "StudyRecord", rows: "list[CounterRow]", top: int, *
         hidden = [f"{len(shown) - top} more: --top {len(shown)}"] if len(shown) > top else []
         if not show_all:
             same = breakable(number_format.counted(len(group) - len(shown), "counter"))
-            hidden.append(f"{same} did not change by more than margin and spread: --all")
+            hidden.append(f"{same} stayed within margin and spread: --all")
         console.print(Text("; ".join(hidden), style="dim"))
     if not groups:
         console.print("no counter matches, or the study has one treatment")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ktrial.fleet.settings import FleetSettings
     from ktrial.store.leases import StoredLease
 
-app = command_group("Have exact trials performed by many machines.")
+app = command_group("Run exact trials on many machines.")
 Address = Annotated[
     str,
     typer.Argument(
@@ -26,7 +26,7 @@ Address = Annotated[
 ]
 Insecure = Annotated[
     bool,
-    typer.Option("--insecure", help="The network is trusted: traffic goes in the clear."),
+    typer.Option("--insecure", help="Trust the network: traffic is not encrypted."),
 ]
 
 
@@ -40,7 +40,7 @@ def _batch_systems(incomplete: str) -> list[str]:
 @examples("ktrial fleet worker tcp://127.0.0.1:8786", "ktrial fleet worker lab.toml --jobs 8")
 def worker(
     address: Address,
-    name: str | None = Option(None, metavar="NAME", help="What it is called; else as the host."),
+    name: str | None = Option(None, metavar="NAME", help="The worker's name; else the host's."),
     jobs: Jobs = None,
     cache: Path | None = Option(
         None, metavar="DIRECTORY", help="Where it keeps files and snapshots; else KTRIAL_CACHE."
@@ -68,17 +68,17 @@ def worker(
 @examples("ktrial fleet up --slurm lab.toml", "ktrial fleet up lab.toml --workers 64 --dry-run")
 def up(
     file: Path = Argument(
-        ..., metavar="FILE", help="The fleet's file, with a table of the batch system's name."
+        ..., metavar="FILE", help="The fleet's file, with a table named after the batch system."
     ),
     slurm: bool = Option(False, "--slurm", help="Workers are jobs of Slurm."),
     batch: str | None = Option(
         None,
         metavar="SYSTEM",
-        help="slurm, pbs, lsf, htcondor, sge, oar; else that of which the file has a table.",
+        help="slurm, pbs, lsf, htcondor, sge, oar; else the one that has a table in the file.",
         autocompletion=_batch_systems,
     ),
     workers: int | None = Option(
-        None, min=1, max=100_000, metavar="N", help="How many; else as the file says."
+        None, min=1, max=100_000, metavar="N", help="How many workers; else as in the file."
     ),
     dry_run: bool = Option(False, "--dry-run", help="Print what would be submitted, and submit nothing."),
     insecure: Insecure = False,
@@ -105,14 +105,17 @@ def up(
 @examples("ktrial fleet status tcp://127.0.0.1:8786", "ktrial fleet status --json")
 def status(
     address: str | None = Argument(
-        None, metavar="[ADDRESS|FILE]", help="As for a worker; else KTRIAL_FLEET.", show_default=False
+        None,
+        metavar="[ADDRESS|FILE]",
+        help=("The scheduler's address or the fleet's file; else KTRIAL_FLEET."),
+        show_default=False,
     ),
     json: Json = False,
     insecure: Insecure = False,
 ) -> None:
-    """Say who is in a fleet, and what each worker does.
+    """Show the workers of a fleet, and what each does.
 
-    It says who holds which machine there, too.
+    It also shows who holds which machine.
     """
     from ktrial.fleet.held_machines import status_of
     from ktrial.fleet.settings import asked_for, fleet
@@ -121,8 +124,10 @@ def status(
     if settings is None:
         raise FleetUsageError(
             "No fleet is named.",
-            hint="give the address of its scheduler (tcp://127.0.0.1:8786) or its file (lab.toml); else "
-            "KTRIAL_FLEET says it, or [fleet] in the configuration: ktrial help fleet",
+            hint=(
+                "give the address of its scheduler (tcp://127.0.0.1:8786) or its file (lab.toml); or set "
+                "KTRIAL_FLEET, or [fleet] in the configuration: ktrial help fleet"
+            ),
         )
     _check_has_scheduler(settings)
     workers, leases = status_of(settings)
@@ -147,7 +152,7 @@ def status(
         )
         print_texts(("worker", "at once", "standing", "does"), rows)
     else:
-        say("no worker is there; ktrial fleet worker starts one")
+        say("there are no workers; ktrial fleet worker starts one")
     if leases:
         _print_leases(leases)
 
@@ -155,9 +160,9 @@ def status(
 @app.declare("machines")
 @examples("ktrial fleet machines", "ktrial fleet machines --store postgresql://db/ktrial --json")
 def machines(store: StoreOption = None, json: Json = False) -> None:
-    """Say who holds which real machine.
+    """Show who holds which real machine.
 
-    Runs over ssh hold one each, one trial at a time, in the store.
+    A run over ssh holds its machine for one trial at a time. The store records who holds it.
     """
     with open_existing(store) as opened:
         leases, name = opened.machine_leases(), opened.name
@@ -166,7 +171,7 @@ def machines(store: StoreOption = None, json: Json = False) -> None:
     elif leases:
         _print_leases(leases)
     else:
-        say(f"nobody holds a machine, as far as {name} tells")
+        say(f"nobody holds a machine, according to {name}")
 
 
 def _lease_data(held: "StoredLease") -> dict[str, Any]:
@@ -194,4 +199,4 @@ def _print_leases(leases: "tuple[StoredLease, ...]") -> None:
 def _check_has_scheduler(settings: "FleetSettings") -> None:
     """Raise BadFleet where the fleet is one of local processes."""
     if settings.local_workers:
-        raise BadFleet(settings.address, "workers come to a scheduler, which has an address")
+        raise BadFleet(settings.address, "workers need a scheduler, which has an address")

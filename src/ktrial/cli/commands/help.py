@@ -30,14 +30,14 @@ def help_(
 ) -> None:
     """Read the documentation: ktrial help studies.
 
-    A command's options are told by ktrial COMMAND --help.
+    ktrial COMMAND --help shows a command's options.
     """
     from ktrial.cli.app import COMMANDS
 
     if topic is None:
         rows = ((page.topic, page.title) for page in pages().values())
         print_texts(("topic", "what it tells"), rows, unbroken=("topic",))
-        output().print("\nktrial help TOPIC shows one; ktrial COMMAND --help tells a command's options.")
+        output().print("\nktrial help TOPIC shows one; ktrial COMMAND --help shows a command's options.")
         return
     if topic in COMMANDS and topic not in pages():
         topic = "commands"
@@ -109,7 +109,7 @@ def page(topic: str) -> Page:
     if name not in topics:
         raise BadUsage(
             f"There is no topic {topic}{nearest(name, topics)}.",
-            hint="ktrial help lists all topics; ktrial COMMAND --help tells a command's options",
+            hint="ktrial help lists all topics; ktrial COMMAND --help shows a command's options",
         )
     return topics[name]
 

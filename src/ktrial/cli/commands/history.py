@@ -343,10 +343,10 @@ def recommend(
     json: Json = False,
     store: StoreOption = None,
 ) -> None:
-    """Say which kernels serve some workloads best.
+    """Rank kernels by their stored results in some workloads.
 
-    And which to avoid. Nothing is run. Kernels are ranked by the geometric mean of how far each is behind the
-    best one of each workload; it is told where one workload decides.
+    It says which are best, and which to avoid. Nothing is run. The rank is the geometric mean of how far a
+    kernel is behind the best one of each workload. If one workload alone decides, that is said.
     """
     from ktrial.analysis.history.recommend import recommend as ranked_kernels
 

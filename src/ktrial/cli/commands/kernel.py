@@ -21,7 +21,7 @@ from ktrial.kernels.files import shown
 if TYPE_CHECKING:
     from ktrial.kernels import Progress
 
-app = command_group("Obtain kernels, look at them, remove them.")
+app = command_group("Add, build, show, compare and remove kernels.")
 
 DAMAGED = 1
 """The exit code where a file is not what it was."""
@@ -39,7 +39,7 @@ def add(
     names: list[str] = Argument(..., help="debian:6.12, debian:6.1:rt, path:FILE, host", metavar="NAME…"),
     modules: Path | None = Option(None, help="Directory with the modules (path: and host)."),
     config: Path | None = Option(None, help="The kernel's .config (path: and host)."),
-    refresh: bool = Option(False, "--refresh", help="Look for a newer one of the same name."),
+    refresh: bool = Option(False, "--refresh", help="Look for a newer kernel of the same name."),
 ) -> None:
     """Obtain kernels, and keep them in the cache.
 
@@ -59,8 +59,8 @@ def add(
             messages().print(f"note: {kernel.name} boots slowly: {kernel.vmlinux_reason}")
         if kernel.unchecked and kernel.origin.provider in {"path", "host"}:
             messages().print(
-                f"warning: {kernel.name} was not checked for damage: {kernel.unchecked}; compare the file "
-                "with where it came from (sha256sum)"
+                f"warning: {kernel.name} was not checked for damage: {kernel.unchecked}; compare the "
+                "file's sha256sum with that of its source"
             )
 
 
@@ -136,7 +136,7 @@ def show(name: Name, json: Json = False) -> None:
 @app.declare("remove")
 @examples("ktrial kernel remove debian:6.1")
 def remove(name: Name) -> None:
-    """Take a kernel out of the cache."""
+    """Remove a kernel from the cache."""
     from ktrial.kernels import kernel_registry
 
     removed, freed = kernel_registry.remove(name)
@@ -158,13 +158,13 @@ def build(
     patch: list[str] | None = Option(
         None, metavar="FILE", help="A patch to apply first (-p1); may be repeated."
     ),
-    name: str | None = Option(None, metavar="NAME", help="Call the kernel build:NAME too."),
+    name: str | None = Option(None, metavar="NAME", help="Also name the kernel build:NAME."),
     json: Json = False,
 ) -> None:
     """Build a kernel from source.
 
-    Or find it in the cache: the same source, patches, configuration, flags and compiler give the same kernel,
-    and are compiled once.
+    A kernel of the same source, patches, configuration, flags and compiler is compiled once, and then found
+    in the cache.
     """
     from ktrial.cli.progress import step_display
     from ktrial.cli.render.kernels import SHORT_DIGEST
@@ -202,15 +202,21 @@ def diff(
         help="debian:6.1, path:FILE, build:NAME, source:DIRECTORY, host, or the start of a digest.",
         autocompletion=kernel_names,
     ),
-    after: str = Argument(..., metavar="B", help="What it is compared with.", autocompletion=kernel_names),
+    after: str = Argument(
+        ..., metavar="B", help=("The kernel to compare it with."), autocompletion=kernel_names
+    ),
     source: list[str] | None = Option(
         None,
-        help="A source whose Kconfig tells which options follow from others (debian:linux-source-6.1, a "
-        "directory); twice: one for each kernel.",
+        help=(
+            "A source whose Kconfig says which options follow from others (debian:linux-source-6.1, a "
+            "directory); twice: one for each kernel."
+        ),
         metavar="SOURCE",
     ),
-    everything: bool = Option(False, "--all", help="All: long lists of drivers and modules, too."),
-    html: Path | None = Option(None, metavar="FILE", help="Write a page with all of it."),
+    everything: bool = Option(
+        False, "--all", help=("Show everything: long lists of drivers and modules, too.")
+    ),
+    html: Path | None = Option(None, metavar="FILE", help="Write an HTML page with everything."),
     json: Json = False,
 ) -> None:
     """Show what differs between two kernels.
@@ -242,7 +248,7 @@ def diff(
 def verify(
     names: list[str] | None = Argument(
         None,
-        help="Kernels' names; without, all in the cache.",
+        help="Names of kernels; else all in the cache.",
         metavar="[NAME…]",
         autocompletion=kernel_names,
     ),
@@ -250,8 +256,8 @@ def verify(
 ) -> None:
     """Read cached kernels in full, and compare them with their digests.
 
-    Before it is booted, each kernel is looked through anyway: in full once in each boot of this system, by
-    its files' times after that. Exit code 1: something is damaged.
+    ktrial also checks each kernel before it boots it: in full once in each boot of this system, then by its
+    files' times. Exit code 1: something is damaged.
     """
     from ktrial.cli.render.kernels import verification_table
     from ktrial.kernels import kernel_registry
@@ -273,7 +279,7 @@ def verify(
         say("there are no kernels yet; add one: ktrial kernel add NAME")
     if damaged := [check.name for check in checks if check.damaged]:
         messages().print(
-            "what is damaged is never booted: the next use makes it whole, or refuses it. Now: ktrial kernel "
-            f"add {' '.join(damaged)}"
+            "damaged kernels are never booted: the next use repairs or refuses them. To repair them now: "
+            f"ktrial kernel add {' '.join(damaged)}"
         )
         raise typer.Exit(DAMAGED)

@@ -23,7 +23,7 @@ app = command_group("Look at the kernel's settings, and change them.")
 @examples("ktrial knob list --subsystem vm")
 def list_knobs(
     subsystem: str | None = Option(
-        None, help="Only those of this subsystem.", autocompletion=subsystem_names
+        None, help="Only knobs of this subsystem.", autocompletion=subsystem_names
     ),
     json: Json = False,
 ) -> None:
@@ -34,7 +34,7 @@ def list_knobs(
     subsystems = catalogue.subsystems()
     if subsystem and subsystem not in subsystems:
         raise BadKnob(
-            f"There are no knobs of {subsystem}{nearest(subsystem, subsystems)}; there are those of "
+            f"There are no knobs of {subsystem}{nearest(subsystem, subsystems)}; the subsystems are "
             f"{', '.join(subsystems)}."
         )
     knobs = [knob for knob in catalogue.all_knobs() if subsystem in {None, knob.subsystem}]
@@ -159,7 +159,7 @@ def get(
 @examples("ktrial knob set vm.swappiness=10")
 def set_knobs(
     settings: list[str] = Argument(
-        ..., help="NAME=VALUE, several if need be.", metavar="NAME=VALUE…", autocompletion=knob_settings
+        ..., help="NAME=VALUE; may be repeated.", metavar="NAME=VALUE…", autocompletion=knob_settings
     ),
     no_wait: NoWait = False,
     json: Json = False,
@@ -174,7 +174,7 @@ def set_knobs(
         name, equals, value = setting.partition("=")
         if not equals:
             hint = f"name and value are one word: ktrial knob set {name}=VALUE"
-            raise BadUsage(f"{setting}: no value is given for it.", hint=hint)
+            raise BadUsage(f"{setting} has no value.", hint=hint)
         pairs.append((name, value))
     with changing(LocalTarget(), "knob set", lasting=True, wait=not no_wait, say=say) as changes:
         applied = changes.apply(*pairs, exactly=False)
@@ -193,7 +193,7 @@ def set_knobs(
         print_json(results)
         return
     for result in results:
-        rounded = f" ({result['asked']} was asked for, the kernel rounds)" if result["rounded"] else ""
+        rounded = f" (asked for {result['asked']}; the kernel rounds it)" if result["rounded"] else ""
         print(f"{result['knob']} = {result['now']}, was {result['before']}{rounded}")
     say("to put back what was there: ktrial host restore")
 
@@ -207,7 +207,7 @@ def diff(
 ) -> None:
     """Show how the defaults of two kernels differ.
 
-    Each is booted in a guest and asked.
+    Each kernel is booted in a guest, and its settings are read.
     """
     from ktrial.experiment import default_settings
 

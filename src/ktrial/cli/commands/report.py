@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ktrial.store.integrity import StudyName
     from ktrial.store.quick_reader import StudyRow
 
-Whys = Annotated[bool, typer.Option("--whys/--no-whys", help="Say what changes are made of.")]
+Whys = Annotated[bool, typer.Option("--whys/--no-whys", help="Show which functions make up the changes.")]
 
 
 @examples("ktrial report quick --html quick.html", "ktrial report quick --markdown")
@@ -41,10 +41,12 @@ def report(
         False, "--whole", help="A page with every section open and every picture drawn, for printing."
     ),
     markdown: bool = Option(False, "--markdown", help="Print Markdown, for a pull request, instead."),
-    csv: bool = Option(False, "--csv", help="Print CSV instead: one row a comparison."),
-    samples: bool = Option(False, "--samples", help="With --csv: one row a sample."),
-    series: bool = Option(False, "--series", help="With --csv: one row a moment of what was read over time."),
-    scaling: bool = Option(False, "--scaling", help="With --csv: one row a number of CPUs."),
+    csv: bool = Option(False, "--csv", help="Print CSV instead: a row for each comparison."),
+    samples: bool = Option(False, "--samples", help="With --csv: a row for each sample."),
+    series: bool = Option(
+        False, "--series", help=("With --csv: a row for each moment at which monitors read values.")
+    ),
+    scaling: bool = Option(False, "--scaling", help="With --csv: a row for each number of CPUs."),
     signers: Signers = None,
     store: StoreOption = None,
 ) -> None:
@@ -98,12 +100,12 @@ def _check_options(forms: dict[str, bool], rows: dict[str, bool], *, printable: 
     """Raise BadOption where the options contradict each other."""
     form = [option for option, is_set in forms.items() if is_set]
     if len(form) > 1:
-        raise BadOption(" and ".join(form), "one report at a time")
+        raise BadOption(" and ".join(form), "give one of them: one report at a time")
     if printable and form not in ([], ["--html"]):
-        raise BadOption("--whole", "it goes with the page")
+        raise BadOption("--whole", "it goes with the HTML page")
     table = [option for option, is_set in rows.items() if is_set]
     if len(table) > 1:
-        raise BadOption(" and ".join(table), "one table at a time")
+        raise BadOption(" and ".join(table), "give one of them: one table at a time")
     if table and form != ["--csv"]:
         raise BadOption(table[0], "it goes with --csv")
 
@@ -159,13 +161,13 @@ def _print_consoles(record: "StudyRecord") -> None:
 def list_studies(
     store: StoreOption = None,
     all_: bool = Option(
-        False, "--all", help="Also what commands measured for themselves: check, bisect, explain --prove."
+        False, "--all", help="Also list studies that commands made: check, bisect, explain --prove."
     ),
     json: Json = False,
 ) -> None:
     """List the studies in the store.
 
-    Exit code 1: a study is not what was stored; it is named, and the others are listed.
+    Exit code 1: a study is damaged. It is named, and the others are listed.
     """
     name, rows, damaged = _stored_studies(store)
     shown = [row for row in rows if all_ or not row.made_by]
@@ -194,7 +196,7 @@ def list_studies(
         hidden = Counter(row.made_by for row in rows if row.made_by)
         commands = ", ".join(f"{command} {count}" for command, count in sorted(hidden.items()))
         hidden_count = len(rows) - len(shown)
-        say(f"{hidden_count} more that commands measured for themselves ({commands}): ktrial list --all")
+        say(f"{hidden_count} more studies that commands made ({commands}): ktrial list --all")
     if damaged:
         tell_left_out([f"study {study.id}, {study.name}" for study in damaged], "listed")
         raise typer.Exit(DAMAGED)
@@ -242,10 +244,10 @@ def site(
 ) -> None:
     """Write a static site of all results.
 
-    An index, a matrix, a history for each workload, a page for each result: the newest whole, and where there
-    are more than --full the others in brief, with their verdicts. Each run makes more of them whole.
+    It has an index, a matrix, a history of each workload and a page for each result. The newest results are
+    whole. Beyond --full, the others are in brief, with their verdicts; each run makes more of them whole.
 
-    All links are relative: it opens from disk, and any web server can show it.
+    All links are relative: the site opens from disk, and any web server can show it.
     """
     from ktrial.cli.running.reports import explain
     from ktrial.report.site.front_page import A_PAGE
@@ -263,14 +265,14 @@ def site(
     if built.in_brief:
         are = "is" if built.in_brief == 1 else "are"
         print(
-            f"{built.in_brief} of {built.results} results {are} in brief, with their verdicts alone: "
-            "the same command makes the newest of these whole, --full all makes all of them; "
-            "ktrial serve shows each one whole"
+            f"{built.in_brief} of {built.results} results {are} in brief, with verdicts only: the same "
+            "command makes the newest of them whole, and --full all makes all whole; ktrial serve shows "
+            "each one whole"
         )
     if built.lists:
         print(
-            f"the front page has the newest {A_PAGE} of {built.results} results; {built.lists} pages in "
-            "lists/ have them all, lists/names.html their names"
+            f"the front page lists the newest {A_PAGE} of {built.results} results; {built.lists} pages in "
+            "lists/ list all, and lists/names.html lists their names"
         )
 
 
@@ -285,26 +287,24 @@ def _most(text: str) -> int | None:
 
 @examples("ktrial serve", "ktrial serve --store lab.db --port 8001", "ktrial serve --no-whys")
 def serve(
-    port: int = Option(
-        8000, min=0, max=65535, metavar="N", help="Where to listen; 0: at any port that is free."
-    ),
+    port: int = Option(8000, min=0, max=65535, metavar="N", help="The port to listen on; 0: any free one."),
     address: str = Option(
         "127.0.0.1",
         metavar="ADDRESS",
-        help="Another address than this machine's own: whoever reaches it reads all.",
+        help="The address to listen on; whoever reaches it can read everything.",
     ),
     names: list[str] | None = Option(
         None,
         "--name",
         metavar="HOST",
-        help="A name that requests may be for, behind a proxy; may be repeated.",
+        help="A host name to answer for, behind a proxy; may be repeated.",
     ),
     whys: Whys = True,
     store: StoreOption = None,
 ) -> None:
     """Show the store in a browser; studies that run are live.
 
-    The pages of ktrial site and the reports, made when asked for. Nothing is changed, and nobody logs in.
+    It makes the pages of ktrial site and the reports on request. Nothing is changed, and there is no login.
     Ctrl-C ends it.
     """
     from threading import Event
@@ -346,7 +346,7 @@ def _serving(
         except ImportError as error:
             raise ServeError(
                 f"ktrial serve needs {package}, which is not installed.",
-                hint=f"install what belongs to it: {how_to_add('serve')}",
+                hint=f"install it: {how_to_add('serve')}",
             ) from error
     from ktrial.serve.content import Content
     from ktrial.serve.live import Live

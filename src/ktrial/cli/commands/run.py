@@ -49,11 +49,11 @@ if TYPE_CHECKING:
 class StudyFileOptions(StudyRunOptions):
     """How the study of a file is run."""
 
-    retry_failed: bool = Option(False, "--retry-failed", help="Run trials again that failed before.")
+    retry_failed: bool = Option(False, "--retry-failed", help="Run failed trials again.")
     allow_host_changes: bool = Option(
         False,
         "--allow-host-changes",
-        help="Machines host and ssh: settings may be changed, ssh may boot; all is undone.",
+        help="Machines host and ssh: settings may be changed, and ssh may boot; ktrial undoes all of it.",
     )
 
 
@@ -66,7 +66,7 @@ def run(
     study: Path | None = Argument(
         None,
         metavar="STUDY",
-        help="A study file (TOML), or the name of one that comes with ktrial, or of a stored one.",
+        help="A study file (TOML), or the name of a study that is stored or comes with ktrial.",
         autocompletion=study_files,
         readable=False,  # `load` says better what is wrong
         show_default=False,
@@ -77,12 +77,15 @@ def run(
         min=1,
         max=1000,
         metavar="N",
-        help="Machine exact-parallel: trials of each treatment. A seed says when its CPUs start and who is "
-        "first in a round, no more: an unlocked update within a block of instructions is never lost.",
+        help=(
+            "Machine exact-parallel: trials of each treatment. A seed decides only when the CPUs start "
+            "and which is first in a round: an unlocked update within a block of instructions is never "
+            "lost."
+        ),
     ),
     count: Count = None,
     patch: list[str] | None = Option(
-        None, metavar="[FACTOR=]FILE", help='The patch that a study leaves to you (its level "?").'
+        None, metavar="[FACTOR=]FILE", help='The patch for the study\'s level "?".'
     ),
     user: User = None,
     host: Hosts = None,
@@ -91,14 +94,13 @@ def run(
         min=3,
         max=10_000,
         metavar="N",
-        help="In real time: then run N fresh blocks, for the size of the effects.",
+        help="In real time: then run N fresh blocks, to measure the size of the effects.",
     ),
     list_: bool = Option(False, "--list", help="Only list the studies that come with ktrial."),
 ) -> None:
     """Run a study, and print the verdicts.
 
-    Trials that the store has already are not run again: interrupted (Ctrl-C) or killed, the same command
-    goes on where it stopped.
+    Stored trials are not run again. After Ctrl-C or a kill, the same command goes on where it stopped.
     """
     from ktrial.cli.running.study import run_and_print, run_on_each, show_plans
     from ktrial.experiment.single_kernel import confirmation_of
@@ -157,13 +159,13 @@ def _seeded(study: "Study", seeds: int | None, perturbations: int | None) -> int
     if perturbations is not None:
         raise BadOption(
             f"--seeds {seeds} and --perturbations {perturbations}",
-            "seeds are those of the perturbations.",
+            "a seed is that of a perturbation.",
             hint="give one of the two",
         )
     if study.machine.kind != "exact-parallel":
         raise BadOption(
             f"--seeds {seeds}",
-            f"on the machine {study.machine.kind} no order of CPUs follows from a seed.",
+            f"on the machine {study.machine.kind} a seed does not change the order of CPUs.",
             hint='kind = "exact-parallel" in [machine], and cpus = 2 or more; --perturbations N on other '
             "machines",
         )
@@ -217,7 +219,7 @@ def compare(
     kernel: list[str] | None = Option(
         None,
         metavar="NAME",
-        help="A kernel, at least two; the first is the baseline.",
+        help="A kernel; give two or more. The first is the baseline.",
         autocompletion=kernel_names,
     ),
     options: StudyRunOptions,
@@ -232,8 +234,8 @@ def compare(
 ) -> None:
     """Compare kernels without a study file.
 
-    Kernels come first, the baseline before the others, then workloads; or a command of your own, which runs
-    once here, to find what it needs, then on the kernels.
+    Name the kernels, the baseline first; then workloads, or a command of your own. The command runs once
+    here, to find the files that it needs, and then on the kernels.
     """
     from ktrial.cli.running.study import run_and_print
     from ktrial.kernels.providers.git import pinned
@@ -293,15 +295,17 @@ def scale(
     cpus: str = Option(
         "1,2,4",
         metavar="N1,N2…",
-        help="Numbers of CPUs: from three on a law is fitted; at one number kernels are compared.",
+        help="Numbers of CPUs. Three or more: a scaling law is fitted; one: kernels are compared.",
     ),
     seeds: int | None = Option(
         None,
         min=1,
         max=1000,
         metavar="N",
-        help="Trials at each number of CPUs (3; at one number as many as a verdict takes). A seed says when "
-        "CPUs start and who is first, no more.",
+        help=(
+            "Trials at each number of CPUs (3; with one number, as many as a verdict needs). A seed "
+            "decides only when CPUs start and which is first."
+        ),
     ),
     quantum: int | None = Option(None, metavar="NS", help="Nanoseconds of guest time in a round (100)."),
     waits: bool = Option(False, "--waits", help="Also count where the CPUs wait, under the first seed."),
@@ -309,12 +313,12 @@ def scale(
     memory: GuestMemory = None,
     boot: BootParameters = None,
 ) -> None:
-    """Show how much more gets done with more CPUs.
+    """Show how throughput grows with the number of CPUs.
 
-    Each kernel runs the workloads on machines of so many CPUs, in simulated time; a table and a chart show
-    speed-up, efficiency, and the Universal Scalability Law that comes nearest. Races do not all show,
-    under any seed: a block of instructions is atomic, memory is sequentially consistent, and plain loads and
-    stores share cache lines for free.
+    Each kernel runs the workloads on machines of these numbers of CPUs, in simulated time. A table and a
+    chart show speed-up, efficiency, and the Universal Scalability Law that fits best. No seed shows all
+    races: a block of instructions is atomic, memory is sequentially consistent, and plain loads and stores
+    share cache lines for free.
     """
     from ktrial.cli.running.study import run_and_print
     from ktrial.kernels.providers.git import pinned
@@ -405,8 +409,8 @@ def try_(
 ) -> None:
     """Compare two kernels in one workload, at once.
 
-    Nothing has to be written or chosen: each trial's number is told as it ends, then the verdict, the report,
-    and what to do next.
+    It needs no study file. It prints each trial's number as the trial ends, then the verdict, the report and
+    the next command.
     """
     from ktrial.cli.running.study import run_and_advise
     from ktrial.experiment.kernel_choice import two_kernels

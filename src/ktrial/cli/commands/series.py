@@ -59,25 +59,27 @@ class SeriesOptions(MeasurementOptions):
     )
     onto: str | None = Option(None, metavar="S", help="What they apply to: debian:linux-source-6.1, DIR…")
     candidate: list[str] | None = Option(
-        None, metavar="FILE.toml", help="A workload of yours to choose from, too."
+        None, metavar="FILE.toml", help="A workload of yours that ktrial may choose, too."
     )
     maximum: Limits = None
     every: int | None = Option(
-        None, min=2, metavar="N", help="Measure every Nth, then only where ends differ."
+        None, min=2, metavar="N", help="Measure every Nth kernel, then only between ends that differ."
     )
     thorough: bool = Option(
-        False, "--thorough", help="With --every: look where ends are alike too: changes may cancel."
+        False,
+        "--thorough",
+        help=("With --every: also look between ends that do not differ; changes may cancel."),
     )
     rebuild: int = Option(
         24,
         min=0,
         metavar="N",
-        help="Mails, quilts: every Nth kernel and the last from nothing too (0: none).",
+        help="Mails, quilts: also build every Nth kernel and the last from scratch (0: none).",
     )
     each_alone: bool = Option(False, "--each-alone", help="Measure each patch alone on the base, too.")
     trust: bool = Option(False, "--trust", help="Build mails without a sandbox, where bubblewrap is missing.")
     machine: Literal["exact", "exact-parallel"] = Option(
-        "exact", metavar="exact|exact-parallel", help="The second: CPUs in simulated time."
+        "exact", metavar="exact|exact-parallel", help="exact-parallel: CPUs in simulated time."
     )
     model: str = Option(
         "none", metavar="M", help="Machine exact: model cycles too: default, desktop, FILE.toml."
@@ -96,7 +98,7 @@ def series(
     build: BuildOptions,
     top: int = Option(3, min=0, metavar="N", help="Functions to show for each change."),
     dry_run: bool = Option(
-        False, "--dry-run", help="Say what applies, and estimate; build and boot nothing."
+        False, "--dry-run", help="Show which patches apply, and an estimate; build and boot nothing."
     ),
     text: Path | None = Option(None, metavar="FILE", help="Write the report as plain text too."),
     markdown: Path | None = Option(None, metavar="FILE.md", help="Write it as Markdown too."),
@@ -104,15 +106,15 @@ def series(
     verbose: Verbose = False,
     json: Json = False,
 ) -> None:
-    """Say what each patch of a series costs, where.
+    """Show what each patch of a series costs, and where.
 
     The report begins with code that no workload ran. The kernels are built one after the other. Without
     workloads, ktrial takes the built-in ones that run what the series changes. Interrupted, the same command
     goes on where it was.
 
-    Exit codes: 0 within --max (+1%), each patch and all together; 1 beyond; 125 where a patch does not apply,
-    build or boot, or nothing can be decided; 2 for a mistake in what was asked; 128 or more for all that says
-    nothing about the series.
+    Exit codes: 0 within --max (+1%), each patch and all together; 1 beyond; 125 if a patch does not apply,
+    build or boot, or nothing can be decided; 2 for a mistake on the command line; 128 or more for a problem
+    that says nothing about the series.
     """
     from ktrial.cli.running.series import MeasuredSeries, as_json, print_series
     from ktrial.report.patch_series import as_markdown, as_text, series_page
@@ -160,20 +162,20 @@ def watch(
     guest: GuestOptions,
     workloads: WorkloadSets = None,
     maximum: Limits = None,
-    once: bool = Option(False, "--once", help="One look, for cron and CI."),
-    every: str = Option("6h", metavar="6h", help="Else how long to wait between looks."),
+    once: bool = Option(False, "--once", help="Look once, for cron and CI."),
+    every: str = Option("6h", metavar="6h", help="Else: the time between two looks."),
     top: int = Option(3, min=0, metavar="N", help="Functions to show for each change."),
     commits: bool = Option(
-        True, "--commits/--no-commits", help="Of a branch: find the commits that made a difference."
+        True, "--commits/--no-commits", help="With a branch: find the commits that made a difference."
     ),
     summary: Path | None = Option(None, metavar="FILE.md", help="Append what is found, as Markdown."),
     json: Json = False,
 ) -> None:
     """Follow kernels: run and compare what is new.
 
-    What was seen last is in the store. Where a branch is not what it was, the commits that made the
+    The store keeps what was seen last. If the numbers of a branch have changed, the commits that made the
     difference are built and measured, as ktrial series --every does. Exit codes of --once, as in check:
-    0 nothing beyond, 1 beyond, 125 where a kernel cannot be had or does not boot, or nothing can be decided.
+    0 nothing beyond; 1 beyond; 125 if a kernel is not available or does not boot, or nothing can be decided.
     """
     import time
 

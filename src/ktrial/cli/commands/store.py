@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ktrial.store.store import Store
     from ktrial.store.trial_rows import TrialCheck
 
-app = command_group("Look after the store of trials.")
+app = command_group("Verify, copy and merge stores of trials.")
 
 _MOST_NAMED = 50
 """Missing trials of a study that are named each."""
@@ -39,14 +39,14 @@ From = Annotated[str, typer.Argument(metavar="FROM", help="A store: a file or a 
 )
 def verify(
     studies: list[str] | None = Argument(
-        None, help="Studies, by name or number; without, all.", metavar="[STUDY…]", autocompletion=study_names
+        None, help="Studies, by name or number; else all.", metavar="[STUDY…]", autocompletion=study_names
     ),
     store: StoreOption = None,
     bundle: list[Path] | None = Option(
-        None, metavar="FILE", help="Made from this store: it has still to have what that bundle has."
+        None, metavar="FILE", help="A bundle of this store: check that the store still has its trials."
     ),
     remove_damaged: bool = Option(
-        False, "--remove-damaged", help="Take damaged trials away, so that they are run again."
+        False, "--remove-damaged", help="Remove damaged trials, so that they are run again."
     ),
     json: Json = False,
 ) -> None:
@@ -100,7 +100,7 @@ def _head_in(file: Path) -> "KeptHead":
     with open_bundle(file) as opened:
         contents = opened.contents
     if not contents.store_head:
-        raise BadOption("--bundle", f"{file} keeps no head of the store that it was made from")
+        raise BadOption("--bundle", f"{file} does not record the state of the store that it was made from")
     return KeptHead(str(file), Head(contents.store_entry, contents.store_head))
 
 
@@ -141,24 +141,23 @@ def _tell_ways_on(checked: "list[CheckedStudy]") -> None:
     parts = [part for study in checked for part in study.check.damaged]
     if any(study.is_incomplete for study in checked):
         messages().print(
-            "what is missing was in the store: put a copy of it back if there is one; or ktrial store verify "
-            "--remove-damaged takes the trials that are there for all, and the command that ran the study "
-            "runs the others again"
+            "restore a copy of the store that has the missing trials; or accept their loss: ktrial store "
+            "verify --remove-damaged, after which the command that ran the study runs them again"
         )
     if damaged or parts:
         messages().print(
-            "take them away: ktrial store verify --remove-damaged; the command that ran the study then runs "
+            "remove them: ktrial store verify --remove-damaged; the command that ran the study then runs "
             "them again"
         )
     if any("(its file " in part for trial in damaged for part in trial.damaged):
         messages().print(
-            "where a file is lost, the trial's numbers and verdicts are whole: put the file back from a "
-            "backup, under its name, and nothing has to be taken away"
+            "if only a file is lost, the trial's numbers and verdicts are whole: restore the file from a "
+            "backup, under its name, and remove nothing"
         )
     if "study" in parts:
         messages().print(
-            "what a study asks for is put right by the command that ran it, and its trials stay; "
-            "--remove-damaged takes them away with it"
+            "a damaged definition of a study is repaired by the command that ran it, and its trials stay; "
+            "--remove-damaged removes them too"
         )
 
 
@@ -167,12 +166,13 @@ def _tell_ways_of_store(whole: "StoreCheck", *, chosen: bool) -> None:
     say = messages().print
     if whole.of_database:
         say(
-            "the database itself is damaged: keep a copy; put a backup in its place, or ktrial store copy "
-            "brings what is whole into a new store"
+            "the database itself is damaged: keep a copy; then restore a backup, or copy what is whole "
+            "into a new store: ktrial store copy"
         )
     if whole.of_log or whole.of_head or whole.missing or whole.unlogged:
         say(
-            "put the newest copy of the store back if there is one; or ktrial store verify --remove-damaged"
+            "restore the newest copy of the store; or accept the loss: ktrial store verify "
+            "--remove-damaged{' without a study' if chosen else ''}, which keeps what is whole"
             + (" without a study" if chosen else "")
             + " takes what is there, and whole, for all"
         )
@@ -291,7 +291,7 @@ def copy(
 ) -> None:
     """Copy a store, from a file to a server or back.
 
-    Numbers, moments and digests stay as they are.
+    Numbers, times and digests stay as they are.
 
     Each trial is compared with its digest on the way. Interrupted, the same command goes on where it was.
     Exit code 1: something is damaged, and was not copied.
@@ -308,9 +308,9 @@ def merge(
 ) -> None:
     """Add a store's studies to another one.
 
-    They have new numbers there; of a study that both have, what is missing is added.
+    The studies get new numbers there. If both stores have a study, its missing trials are added.
 
-    Nothing in INTO is changed. Exit code 1: something is damaged, or both have it and say different things.
+    Nothing that INTO has is changed. Exit code 1: something is damaged, or differs between the two stores.
     """
     _copy(source, target, json=json, keeps_number=False)
 
@@ -359,28 +359,30 @@ def _print_copied(copied: "list[Copied]", left_out: list[str]) -> None:
             say(f"not copied: {study.name}, {part}: it is not what was stored")
     for study in copied:
         for part in study.differing:
-            say(f"not copied: {study.name}, {part}: the other store has it, and says something else")
+            say(f"not copied: {study.name}, {part}: the other store has different data for it")
 
 
 @app.declare("files")
 @examples("ktrial store files ktrial.files", "ktrial store files s3://lab/ktrial --above 64K")
 def files(
     place: str | None = Argument(
-        None, metavar="[PLACE|none]", help="A directory, or a URL of fsspec's. Without: where they are now."
+        None,
+        metavar="[PLACE|none]",
+        help=("A directory, or a URL for fsspec. Without it: show where they are."),
     ),
-    above: str | None = Option(None, metavar="8K", help="Smaller parts stay inside; else 8K, a page."),
+    above: str | None = Option(None, metavar="8K", help="Smaller parts stay in the store; else 8K, a page."),
     take_over: bool = Option(
-        False, "--take-over", help="The store was moved: its files are this one's from now on."
+        False, "--take-over", help="The store was moved: its files belong to this store from now on."
     ),
     store: StoreOption = None,
     json: Json = False,
 ) -> None:
     """Keep large parts of trials in files, or say where.
 
-    Large profiles and series lie outside the store then.
+    Large profiles and series are then kept outside the store.
 
-    Whoever opens the store finds the place in it. What is stored already stays where it is (ktrial store copy
-    moves it). `none`: nothing more goes there.
+    The store records the place. What is stored already stays where it is (ktrial store copy moves it).
+    `none`: nothing more goes there.
     """
     from ktrial.store import file_maintenance
 
@@ -402,7 +404,7 @@ def _name_place(store: "Store", place: str | None, above: str | None, *, take_ov
 
     before = store.transactions.read(part_files.read_place)
     if place is None and before is None:
-        raise BadOption("PLACE", "this store has no files: where are they to be?")
+        raise BadOption("PLACE", "this store has no files yet: name a place for them")
     try:
         size = size_bytes(above, bare=True) if above else before.above if before else ABOVE
     except ValueError as error:
@@ -419,7 +421,10 @@ def _print_place(store: "Store", *, json: bool) -> None:
         facts = {"place": store.files.shown(place), "above": place.above} if place else {"place": None}
         print_json(facts | outside._asdict())
     elif place is None:
-        print("all of it is inside; ktrial store files PLACE keeps large profiles and series in files")
+        print(
+            "everything is in the store itself; ktrial store files PLACE keeps large profiles and series "
+            "in files"
+        )
     else:
         parts, count, total = outside
         stored = f"{counted(parts, 'part')} in {counted(count, 'file')}, {size(total)}"
@@ -429,9 +434,9 @@ def _print_place(store: "Store", *, json: bool) -> None:
 @app.declare("collect")
 @examples("ktrial store collect")
 def collect(store: StoreOption = None, json: Json = False) -> None:
-    """Take away files that no trial names any more.
+    """Delete files that no trial uses any more.
 
-    They are of trials that were removed, and of killed writes.
+    Removed trials and killed writes leave them.
 
     Others may use the store meanwhile.
     """
@@ -442,4 +447,4 @@ def collect(store: StoreOption = None, json: Json = False) -> None:
     if json:
         print_json(collected._asdict())
     else:
-        print(f"{counted(collected.files, 'file')} taken away, {size(collected.size)}")
+        print(f"{counted(collected.files, 'file')} deleted, {size(collected.size)}")

@@ -151,9 +151,9 @@ def _tell_steps(steps: "tuple[QuietingStep, ...]", json: bool) -> None:
 def restore(
     list_only: bool = Option(False, "--list", help="Only show what was changed."),
     dry_run: bool = Option(False, "--dry-run", help="Only say what would be done."),
-    force: bool = Option(False, "--force", help="Also where somebody else has changed it since."),
+    force: bool = Option(False, "--force", help="Also settings that somebody else has changed since."),
     forget: bool = Option(
-        False, "--forget", help="Leave everything as it is now, and forget what was there."
+        False, "--forget", help="Keep the settings as they are now, and forget the earlier ones."
     ),
     no_wait: NoWait = False,
     install_unit: bool = Option(False, "--install-unit", help="Write a systemd unit that runs this at boot."),

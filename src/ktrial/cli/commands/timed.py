@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ktrial.stats.sequential.power import Power
 
 
-app = command_group("Learn what real time can show here, and plan studies in it.")
+app = command_group("Measure this machine's noise, and plan studies in real time.")
 
 
 @app.declare("calibrate")
@@ -62,8 +62,8 @@ def calibrate(
 
     Runs the same treatment under two names.
 
-    Prints each metric's noise, how often such studies find a difference where none is, the smallest change
-    that they can show, and how many blocks a change of the margin's size needs.
+    Prints for each metric: its noise, the rate of false alarms, the smallest change that a study can show,
+    and the number of blocks that a change of the margin's size needs.
     """
     from ktrial.analysis.calibration import calibration_of, calibration_study, next_calibration
     from ktrial.cli.progress import progress
@@ -127,7 +127,7 @@ def _print_calibration(calibration: "Calibration") -> None:
     "ktrial timed plan --effect 2% --from-calibration host",
 )
 def plan(
-    effect: str = Option("1%", metavar="1%", help="The change that has to be found."),
+    effect: str = Option("1%", metavar="1%", help="The change to find."),
     sd: str | None = Option(None, metavar="1.2%", help="Standard deviation of a trial of one treatment."),
     from_calibration: str | None = Option(
         None,
@@ -135,16 +135,16 @@ def plan(
         help="In place of --sd: a machine that was calibrated, a calibration, or A/A blocks as CSV.",
     ),
     margin: str = Option("1%", metavar="1%", help="The smallest change that matters."),
-    power: str = Option("95%", metavar="95%", help="How surely it has to be found."),
+    power: str = Option("95%", metavar="95%", help="The chance of finding it."),
     block_time: str | None = Option(
-        None, metavar="10min", help="What one block takes: every treatment once."
+        None, metavar="10min", help="The duration of one block: every treatment once."
     ),
     json: Json = False,
     store: StoreOption = None,
 ) -> None:
     """Say how many blocks, and hours, a timed study needs.
 
-    To find a change of a given size, and to show that there is none.
+    It says this for finding a change of this size, and for showing that there is none.
     """
     from dataclasses import asdict
 
@@ -185,8 +185,8 @@ def _print_plan(plan: "PowerPlan", console: "Console") -> None:
     if plan.find_the_effect and plan.find_if_independent:
         console.print(
             Text(
-                "The interval allows for neighbouring blocks that are alike: of blocks that are not, "
-                f"{plan.find_if_independent.average_blocks:.0f} on average would do instead of "
+                "The interval allows for neighbouring blocks that are alike: if they were independent, "
+                f"{plan.find_if_independent.average_blocks:.0f} on average would be enough instead of "
                 f"{plan.find_the_effect.average_blocks:.0f}."
             )
         )
@@ -228,17 +228,21 @@ def fidelity(
     studies: list[str] = Argument(
         ...,
         metavar="STUDY...",
-        help="Study files in real time, whose missing trials are run; or stored studies: of one in real "
-        "time NAME-counted is the other side, or EXACT TIMED name both.",
+        help=(
+            "Study files in real time, whose missing trials are run; or stored studies: one in real time, "
+            "to compare with NAME-counted, or both: EXACT TIMED."
+        ),
         autocompletion=study_names,
     ),
     kernel: str = Option(
         "debian:6.18",
         metavar="KERNEL",
-        help="What the counting side boots, for studies of host and ssh.",
+        help="The kernel to count, for studies of host and ssh.",
         autocompletion=kernel_names,
     ),
-    model: str = Option("default", metavar="MODEL", help="What cycles are modelled on: none, default, FILE."),
+    model: str = Option(
+        "default", metavar="MODEL", help=("The machine model for cycles: none, default, FILE.")
+    ),
     memory: str = Option("1G", metavar="1G", help="Its memory."),
     boot: BootParameters = None,
     module: list[str] | None = Option(None, metavar="NAME", help="A module for it; may be repeated."),
@@ -246,7 +250,7 @@ def fidelity(
     fit: Path | None = Option(
         None, metavar="FILE", help="Write a machine model fitted to half of the treatments."
     ),
-    seed: int = Option(1, metavar="N", help="Draws the half that is held out, and the bootstrap."),
+    seed: int = Option(1, metavar="N", help="The seed of the held-out half and of the bootstrap."),
     allow_host_changes: AllowHostChanges = False,
     json: Json = False,
     store: StoreOption = None,
@@ -256,8 +260,8 @@ def fidelity(
 ) -> None:
     """Compare counted changes with those in real time.
 
-    The same treatments and workloads on the machine exact and in real time: signs, correlations, error,
-    disagreements, and what of the machine model could explain them.
+    Compares the same treatments and workloads on the machine exact and in real time: signs, correlations,
+    errors, disagreements, and what the machine model can explain of them.
     """
     from ktrial.cli.running.fidelity import FidelityRequest, compared
     from ktrial.cli.running.reports import reports_beside

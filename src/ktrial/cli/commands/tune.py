@@ -54,15 +54,15 @@ class TuneOptions:
         autocompletion=tunable_names,
     )
     workload: str | None = Option(
-        None, metavar="W", help="A workload, not a command.", autocompletion=workload_names
+        None, metavar="W", help="A workload instead of a command.", autocompletion=workload_names
     )
-    maximise: list[str] | None = Option(None, metavar="METRIC", help="Make it larger.")
-    minimise: list[str] | None = Option(None, metavar="METRIC", help="Make it smaller.")
+    maximise: list[str] | None = Option(None, metavar="METRIC", help="A metric to make larger.")
+    minimise: list[str] | None = Option(None, metavar="METRIC", help="A metric to make smaller.")
     subject_to: list[str] | None = Option(None, metavar="'p99<=20ms'", help="A limit to keep; repeated.")
     metric: list[str] | None = Option(
         None,
         metavar="NAME=HOW",
-        help="How a metric is found in what the command prints: NAME=REGEX, NAME=json:PATH; repeated.",
+        help="Where a metric is in the command's output: NAME=REGEX, NAME=json:PATH; repeated.",
     )
     metrics: MetricsFormat = None
     machine: str | None = Option(
@@ -74,21 +74,21 @@ class TuneOptions:
     kernel: str | None = Option(
         None, metavar="NAME", help="The kernel, where one is booted.", autocompletion=kernel_names
     )
-    budget: int | None = Option(None, min=1, metavar="RUNS", help="Runs in all; else 65.")
-    time: str | None = Option(None, metavar="30min", help="Time in all.")
+    budget: int | None = Option(None, min=1, metavar="RUNS", help="Runs in total; else 65.")
+    time: str | None = Option(None, metavar="30min", help="Time in total.")
     margin: Margin = None
     optimiser: str | None = Option(None, metavar="tpe|random", help="How the next settings are chosen.")
-    seed: int | None = Option(None, min=0, metavar="N", help="Of all that is random.")
+    seed: int | None = Option(None, min=0, metavar="N", help="The seed of everything random.")
     repeats: int | None = Option(None, min=1, metavar="N", help="Runs of the command in a trial; else 1.")
     discard: int | None = Option(
-        None, min=0, metavar="N", help="Runs before those that do not count; else 0."
+        None, min=0, metavar="N", help="Runs of the command before those, not counted; else 0."
     )
     carry: list[str] | None = Option(None, metavar="FILE", help="A file that the command needs in a guest.")
-    limit: str | None = Option(None, metavar="5min", help="End a run after so long.")
+    limit: str | None = Option(None, metavar="5min", help="End a run after this time.")
     memory: GuestMemory = None
     boot: BootParameters = None
     perturbations: int | None = Option(
-        None, min=1, max=1000, metavar="N", help="In exact mode: for the confirmation; else 3."
+        None, min=1, max=1000, metavar="N", help="In exact mode: perturbations of the confirmation; else 3."
     )
 
 
@@ -99,9 +99,9 @@ class SearchOptions(RunOptions):
     dry_run: DryRun = False
     allow_host_changes: AllowHostChanges = False
     answer: Path | None = Option(
-        None, metavar="DIR", help="Write the answer there, as files to be installed."
+        None, metavar="DIR", help="Write the answer to this directory, as files to install."
     )
-    apply: bool = Option(False, "--apply", help="Leave the answer in force here, until ktrial host restore.")
+    apply: bool = Option(False, "--apply", help="Keep the answer in force here, until ktrial host restore.")
 
 
 @examples(
@@ -113,7 +113,7 @@ class SearchOptions(RunOptions):
 def tune(
     options: TuneOptions,
     search_options: SearchOptions,
-    resume: bool = Option(False, "--resume", help="Go on with the search that was interrupted last."),
+    resume: bool = Option(False, "--resume", help="Go on with the last interrupted search."),
     user: User = None,
 ) -> None:
     """Search for better settings, and confirm the answer.
@@ -143,16 +143,18 @@ class RevalidateOptions(RunOptions):
 def revalidate(
     options: RevalidateOptions,
     study: StoredStudyName = None,
-    kernel: str | None = Option(None, metavar="NAME", help="On this kernel.", autocompletion=kernel_names),
-    blocks: int = Option(30, min=6, max=10_000, metavar="N", help="In real time: blocks at most."),
+    kernel: str | None = Option(
+        None, metavar="NAME", help=("The kernel to measure on."), autocompletion=kernel_names
+    ),
+    blocks: int = Option(30, min=6, max=10_000, metavar="N", help="In real time: the most blocks."),
     answer: Path | None = Option(
-        None, metavar="DIR", help="If they gain, write the settings there, to be installed."
+        None, metavar="DIR", help="If they gain, write the settings to this directory, as files to install."
     ),
 ) -> None:
-    """Measure the answer of a search again, or its candidate.
+    """Measure the answer or the best candidate of a search again.
 
-    The old settings against the answer's, in fresh blocks; of a search that could show no gain, those that
-    promised most. Exit status 1 where they bring none.
+    Compares the old settings with those of the answer, in fresh blocks. If the search showed no gain, it
+    takes the settings that promised most. Exit code 1: they bring no gain.
     """
     from ktrial.cli.running.search_answer import files_of
     from ktrial.cli.running.study import run_and_show
@@ -196,7 +198,7 @@ def _searched(store: "Store", name: str | None) -> "tuple[Study, Tuned]":
     study = stored.study
     if study.search is None or study.search.space is None:
         raise TuningError(
-            f"The study {study.name} is no search: it compares the treatments that it names.",
+            f"The study {study.name} is not a search: it compares the treatments that it names.",
             hint="ktrial run runs it; ktrial tune needs --knobs, or a section [search]",
         )
     tuned = ended(store, stored)

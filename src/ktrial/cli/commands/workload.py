@@ -33,21 +33,21 @@ def capture(
     ),
     name: str | None = Option(None, metavar="NAME", help="What to call it; else as the program."),
     env: list[str] | None = Option(
-        None, metavar="VARIABLE", help="A variable to take along, beside PATH and HOME; repeated."
+        None, metavar="VARIABLE", help="An environment variable to keep, besides PATH and HOME; repeated."
     ),
     include: list[Path] | None = Option(
-        None, metavar="PATH", help="A file or directory to take along, keys too; repeated."
+        None, metavar="PATH", help="A file or directory to include, keys too; repeated."
     ),
     metrics: MetricsFormat = None,
-    limit: str = Option("10min", metavar="10min", help="End the command after so long, with an error."),
-    force: bool = Option(False, "--force", help="Write over a file that is there."),
+    limit: str = Option("10min", metavar="10min", help="End the command after this time, with an error."),
+    force: bool = Option(False, "--force", help="Overwrite a file that exists."),
     json: Json = False,
 ) -> None:
     """Run a command once here, and write what it needs in a guest.
 
     Capturing sqlite3 writes sqlite3.toml, which `--workload ./sqlite3.toml` and study files take. The command
     runs under strace, without input, with PATH and HOME and no other variable of yours. Keys and passwords
-    are left out, and told.
+    are left out, and named.
     """
     from ktrial.program_outputs import find
     from ktrial.workloads import capture as capturing
@@ -103,7 +103,7 @@ def _print_captured(workload: "Captured", place: Path) -> None:
 def list_workloads(json: Json = False) -> None:
     """List the workloads.
 
-    Built-in ones, and programs that are run where they are installed.
+    It lists those built in, and programs that run where they are installed.
     """
     from ktrial.workloads import descriptions
 
@@ -174,7 +174,7 @@ def show(
     name: str = Argument(..., help="A workload's name.", autocompletion=workload_names),
     json: Json = False,
 ) -> None:
-    """Show what a workload does, counts and can be told."""
+    """Show what a workload does, its metrics and its parameters."""
     from ktrial.model.workload import WorkloadUse
     from ktrial.workloads import find
 

@@ -114,7 +114,11 @@ class KernelsAndWorkloads:
     def single_kernel(self) -> str:
         """The only kernel. Raises BadUsage."""
         if len(self.kernels) != 1:
-            named = f"{', '.join(self.kernels)}: one kernel at a time." if self.kernels else "Which kernel?"
+            named = (
+                (f"{', '.join(self.kernels)}: name one kernel at a time.")
+                if self.kernels
+                else "Which kernel?"
+            )
             raise BadUsage(named, hint=f"the kernel comes first, then the workload: 6.12 fork; {_KERNELS}")
         return self.kernels[0]
 
@@ -122,7 +126,7 @@ class KernelsAndWorkloads:
         """The only workload, None where there is none. Raises BadUsage."""
         if len(self.workloads) > 1:
             hint = f"one of them: {' or '.join(self.workloads)}"
-            raise BadUsage(f"{', '.join(self.workloads)}: one workload at a time.", hint=hint)
+            raise BadUsage(f"{', '.join(self.workloads)}: name one workload at a time.", hint=hint)
         return next(iter(self.workloads), None)
 
 
@@ -148,7 +152,8 @@ def named_by(words: Iterable[str] | None, *, ranges: bool = False) -> KernelsAnd
         is_kernel, is_workload = _is_kernel(part, names, ranges=ranges), _is_workload(part, names)
         if is_kernel and is_workload:
             raise BadUsage(
-                f"{part} is a kernel and a workload.", hint=f"say which: --kernel {part} or --workload {part}"
+                f"{part} is both a kernel and a workload.",
+                hint=f"say which: --kernel {part} or --workload {part}",
             )
         if not (is_kernel or is_workload):
             raise _neither(part, names)
@@ -178,7 +183,7 @@ def named_with_study(words: Sequence[str] | None, store: str | None) -> KernelsA
     if first in stored_names(store):
         kind = options[0].removeprefix("--")
         hint = f"say which: {options[0]} {first}, or the study by its number (ktrial list)"
-        raise BadUsage(f"{first} is a stored study and a {kind}.", hint=hint)
+        raise BadUsage(f"{first} is both a stored study and a {kind}.", hint=hint)
     return named_by(words)
 
 
@@ -218,7 +223,7 @@ def _neither(word: str, names: "Registry") -> BadUsage:
         hint = "ktrial matrix takes a range: ktrial matrix 5.10..7.2 default"
         return BadUsage(f"{word} is a range of kernels: name single ones here.", hint=hint)
     if Path(word).is_file():
-        hint = f"a kernel's file is path:{word}; a command of your own stands at the end: -- {word}"
-        return BadUsage(f"{word} is a file, which may be a kernel or a command.", hint=hint)
+        hint = f"write a kernel's file as path:{word}; write a command of your own at the end: -- {word}"
+        return BadUsage(f"{word} is a file: it may be a kernel or a command.", hint=hint)
     near = nearest(word, [*names.workloads, *SETS_OF_WORKLOADS])
     return BadUsage(f"{word} is neither a kernel nor a workload{near}.", hint=f"{_KERNELS}; {_WORKLOADS}")

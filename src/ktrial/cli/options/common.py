@@ -28,7 +28,8 @@ Html = Annotated[
     typer.Option("--html", metavar="FILE", help="Where to write the report; else reports/ beside the store."),
 ]
 Verbose = Annotated[
-    bool, typer.Option("--verbose", "-v", help="Print all of the result, not the 25 lines that answer.")
+    bool,
+    typer.Option("--verbose", "-v", help=("Print the whole result, not only the 25 lines with the answer.")),
 ]
 NoHtml = Annotated[bool, typer.Option("--no-html", help="Write no report.")]
 PageFile = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page here too.")]
@@ -60,7 +61,7 @@ Count = Annotated[
     typer.Option(
         "--count",
         metavar="plugin|clock",
-        help="What counts instructions: the QEMU plugin where it loads, else the clock.",
+        help="What counts instructions: the QEMU plugin where it loads, else the guest's clock.",
     ),
 ]
 StoredStudyName = Annotated[
@@ -82,7 +83,7 @@ Signers = Annotated[
     typer.Option(
         "--signers",
         metavar="FILE",
-        help="A bundle must be signed by one of these (ssh-keygen's allowed signers).",
+        help="A bundle must be signed by somebody in this file (ssh-keygen's allowed signers).",
     ),
 ]
 MetricsFormat = Annotated[
@@ -99,7 +100,7 @@ MeasuredWorkloads = Annotated[
     typer.Option(
         "--workload",
         metavar="W1,W2…",
-        help="Workloads, or files of such; your own command stands at the end.",
+        help="Workloads, or their files; your own command comes at the end.",
         autocompletion=workload_names,
     ),
 ]
@@ -144,7 +145,7 @@ def share(option: str, value: str, *, least: float, most: float) -> float:
     except ValueError as error:
         raise BadAmount(option=option, value=value, problem=error) from None
     if not least <= fraction <= most:
-        problem = f"it has to lie between {least * 100:g} % and {most * 100:g} %"
+        problem = f"it must be between {least * 100:g} % and {most * 100:g} %"
         raise BadAmount(option=option, value=value, problem=problem)
     return fraction
 
@@ -154,7 +155,7 @@ def duration(option: str, text: str, *, bare: bool = False) -> float:
     try:
         return notation.seconds(text, bare=bare)
     except ValueError as error:
-        raise BadOption(option, f"{text} is no time: {error}") from None
+        raise BadOption(option, f"{text} is not a time: {error}") from None
 
 
 def margin_of(text: str | None) -> float | None:
@@ -220,7 +221,10 @@ def performed_by_fleet(name: str | None) -> Iterator[None]:
 _WAIT = typer.Option(
     "--wait",
     metavar="TIME",
-    help="Machine ssh: so long for a machine that somebody else has: 30min, 2h; else that is an error.",
+    help=(
+        "Machine ssh: how long to wait for a machine that somebody else holds: 30min, 2h; else that is an "
+        "error."
+    ),
 )
 
 
@@ -245,7 +249,10 @@ Hosts = Annotated[
     typer.Option(
         "--host",
         metavar="H1,H2…",
-        help="Machine ssh: this one in place of the study's; several: on all at once, and compared.",
+        help=(
+            "Machine ssh: use this machine instead of the study's; several: run on all at once, and "
+            "compare them."
+        ),
         autocompletion=host_names,
     ),
 ]
@@ -263,7 +270,7 @@ def on_hosts(study: "Study", texts: Sequence[str]) -> "dict[str, Study]":
     machines: set[str] = set()
     for host in hosts:
         if not is_host_name(host):
-            raise BadOption("--host", f"{host!r} is no name of a machine: {ALLOWED}")
+            raise BadOption("--host", f"{host!r} is not a name of a machine: {ALLOWED}")
         machine = host.rpartition("@")[2]  # without the user
         if machine in machines:
             raise BadOption("--host", f"{machine} is named twice")
@@ -284,10 +291,12 @@ def with_user(study: "Study", user: str | None) -> "Study":
     if user is None:
         return study
     if study.machine.kind != "host":
-        problem = f"it is for the machine host; a guest on the machine {study.machine.kind} has only its root"
+        problem = (
+            f"it goes with the machine host; a guest on the machine {study.machine.kind} has only its root"
+        )
         raise BadOption("--user", problem)
     if not any(use.command for use in study.workloads):
-        raise BadOption("--user", "no workload of the study is a command of yours")
+        raise BadOption("--user", "no workload of the study is a command of your own")
     uses = tuple(
         use.model_copy(update={"command": use.command.model_copy(update={"user": use.command.user or user})})
         if use.command

@@ -38,9 +38,9 @@ class CountingOptions:
     machine: Literal["exact", "exact-parallel"] | None = Option(
         None,
         metavar="exact|exact-parallel",
-        help="One CPU; or several in simulated time, with what waits and idles. Else exact.",
+        help="One CPU; or several in simulated time, with waiting and idle CPUs. Else exact.",
     )
-    cpus: int | None = Option(None, min=1, metavar="N", help="CPUs, of the machine exact-parallel; else 1.")
+    cpus: int | None = Option(None, min=1, metavar="N", help="CPUs of the machine exact-parallel; else 1.")
     model: str | None = Option(
         None, metavar="MODEL", help="Model cycles, too: desktop, server, zen4, small, FILE; machine exact."
     )
@@ -57,7 +57,7 @@ class CountingOptions:
         ]
         | None
     ) = Option(
-        None, metavar="KIND", help="Of modelled cycles: rank by cycles, walks, mispredictions, …-misses."
+        None, metavar="KIND", help="With modelled cycles: rank by cycles, walks, mispredictions, …-misses."
     )
     words: tuple[str, ...] = ()
     """A command of the user's, behind `--`, which is counted."""
@@ -76,7 +76,7 @@ class CountingOptions:
         settings = MachineSettings(kernel=kernel, memory_mib=memory, boot=tuple(self.boot or ()))
         machine = self.machine or (_EXACT if self.cpus is None else _PARALLEL)
         if self.cpus is not None and machine == _EXACT:
-            problem = f"the machine {_EXACT} counts on one CPU; several are for --machine {_PARALLEL}"
+            problem = f"the machine {_EXACT} counts on one CPU; for several, use --machine {_PARALLEL}"
             raise BadOption("--cpus", problem)
         return on_model(settings.model_copy(update={"kind": machine, "cpus": self.cpus or 1}), self.model)
 
@@ -98,7 +98,7 @@ class CacheOptions:
     """The caches that are modelled, each with its shape as SIZE:WAYS[:LINE]."""
 
     caches: bool = Option(
-        False, "--caches", help="Model caches, too: misses by function. Several times slower."
+        False, "--caches", help="Also model caches: misses by function. Several times slower."
     )
     l1i: str | None = Option(None, metavar="32K:8:64", help="Instruction cache: size:ways:line.")
     l1d: str | None = Option(None, metavar="32K:8:64", help="Data cache: size:ways:line.")
@@ -126,7 +126,7 @@ def _shape(option: str, text: str) -> "CacheShape":
         raise BadOption(option, f"{problem}: {error}") from None
     ways, line = int(match[2]), int(match[3] or 64)
     if not _LEAST_LINE <= line <= _LONGEST_LINE or line & (line - 1):
-        problem = f"a line of {line} bytes: it has {_LEAST_LINE} to {_LONGEST_LINE}, a power of two"
+        problem = f"a line of {line} bytes: allowed are {_LEAST_LINE} to {_LONGEST_LINE}, a power of two"
         raise BadOption(option, problem)
     sets, remainder = divmod(size, ways * line) if ways else (0, 0)
     if not sets or remainder or sets & (sets - 1) or size > _LARGEST_CACHE:
@@ -139,17 +139,17 @@ def _shape(option: str, text: str) -> "CacheShape":
 
 
 Folded = Annotated[
-    Path | None, typer.Option("--folded", metavar="FILE", help="Write call stacks there, one a line.")
+    Path | None, typer.Option("--folded", metavar="FILE", help="Write call stacks to this file, one a line.")
 ]
 FlameGraph = Annotated[
-    Path | None, typer.Option("--flame-graph", metavar="FILE", help="Write a flame graph there (SVG).")
+    Path | None, typer.Option("--flame-graph", metavar="FILE", help="Write a flame graph to this file (SVG).")
 ]
 Exports = Annotated[
     list[str] | None,
     typer.Option(
         "--export",
         metavar="FORMAT:FILE",
-        help="Write it in another format: speedscope, perf-script, folded, flame-graph, vector.",
+        help="Write another format: speedscope, perf-script, folded, flame-graph, vector.",
         autocompletion=export_formats,
     ),
 ]

@@ -48,10 +48,14 @@ WorkloadSets = Annotated[
 ]
 Limits = Annotated[
     list[str] | None,
-    typer.Option("--max", metavar="+1%", help="The largest change for the worse, else 1%; or fork=+2%."),
+    typer.Option(
+        "--max", metavar="+1%", help=("The largest allowed change for the worse, else 1%; or fork=+2%.")
+    ),
 ]
 Cpus = Annotated[int | None, typer.Option("--cpus", min=1, metavar="N", help="The guest's CPUs; else 1.")]
-_OF_A_BASELINE = "a saved baseline has its own workloads: name a kernel as --against for a command of yours"
+_OF_A_BASELINE = (
+    "a saved baseline has its own workloads: to run a command of your own, give a kernel to --against"
+)
 _LIMIT = re.compile(r"(?:(?P<workload>[^=]+)=)?\+?(?P<size>[^+=]*)")
 
 
@@ -204,11 +208,16 @@ class KernelOptions:
     source: str | None = Option(
         None,
         metavar="[DIR]",
-        help="Build the kernel from this tree (or git:DIR@REVISION, a tarball); alone: from the current one.",
+        help=(
+            "Build the kernel from this tree (or git:DIR@REVISION, a tarball); alone: from the current "
+            "directory."
+        ),
     )
-    config: str | None = Option(None, metavar="guest|defconfig|FILE", help="With --source: what is built in.")
+    config: str | None = Option(
+        None, metavar="guest|defconfig|FILE", help=("With --source: the configuration.")
+    )
     option: list[str] | None = Option(
-        None, metavar="NAME=y", help="With --source: an option of it; may be repeated."
+        None, metavar="NAME=y", help="With --source: a configuration option; may be repeated."
     )
 
     def selection(self) -> "KernelSelection":
@@ -279,9 +288,11 @@ class BuildOptions:
     """How a source is configured and compiled, for `bisect patches`, `series` and `kernel build`."""
 
     config: str = Option(
-        "guest", metavar="guest|defconfig|debian|FILE", help="What is built in, and options set over it."
+        "guest",
+        metavar="guest|defconfig|debian|FILE",
+        help=("The configuration, and options that are added to it."),
     )
-    option: list[str] | None = Option(None, metavar="NAME=y", help="An option; may be repeated.")
+    option: list[str] | None = Option(None, metavar="NAME=y", help="A configuration option; may be repeated.")
     make: list[str] | None = Option(None, metavar="KCFLAGS=-O3", help="A variable of make; may be repeated.")
     fuzz: Fuzz = 0
 

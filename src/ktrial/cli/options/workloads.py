@@ -38,7 +38,7 @@ class NamedWorkloads:
         from ktrial.program_outputs import find
 
         if format and not self.words:
-            raise BadOption("--metrics", "it is for a command at the end: -- fio …")
+            raise BadOption("--metrics", "it goes with a command at the end: -- fio …")
         return replace(self, format=find(format).name) if format else self
 
     def tables(self) -> list[Any]:
@@ -68,7 +68,7 @@ def named_workloads(texts: Sequence[str] | None, words: tuple[str, ...]) -> Name
 def single_use(name: str | None, words: tuple[str, ...]) -> "WorkloadUse":
     """The only workload: of `--workload`, or the command. Raises BadOption where there are more."""
     if name and words:
-        raise BadOption("--workload", "there is a command too: give one of the two")
+        raise BadOption("--workload", "give a workload or a command, not both")
     named = named_workloads([name] if name else [], words)
     if len(named.names) > 1:
         raise BadOption("--workload", f"{name}: one workload at a time: {' or '.join(named.names)}")
@@ -127,7 +127,7 @@ def captured(words: tuple[str, ...]) -> "Captured":
     directory = Path.cwd()
     workload = find_capture(words, directory)
     if workload is None:
-        say(f"running it once here, under strace, to find what it needs: {' '.join(words)}")
+        say(f"running it once here, under strace, to find the files that it needs: {' '.join(words)}")
         name = name_of(words[0], frozenset(registry().workloads))
         workload = capture_command(words, directory, CaptureOptions(name))
         keep_capture(words, directory, workload)
@@ -152,7 +152,7 @@ def memory_for(words: tuple[str, ...], memory: str | None) -> str | None:
     if workload is None or workload.memory_mib <= USUAL_MEMORY_MIB:
         return memory
 
-    say(f"the guest gets {workload.memory_mib} MiB of memory, for its files; --memory says otherwise")
+    say(f"the guest gets {workload.memory_mib} MiB of memory, for its files; --memory sets another size")
     return f"{workload.memory_mib}M"
 
 
@@ -173,7 +173,7 @@ def file_text(workload: "Captured") -> str:
 
     lines = [
         f"captured by ktrial workload capture: {breakable(summary(workload))}",
-        "paths are this machine's; edit it as you like: ktrial help workloads",
+        "paths are those of this machine; edit it as you like: ktrial help workloads",
     ]
     comments = "".join(f"# {_on_one_line(line)}\n" for line in lines)
     return comments + tomli_w.dumps({"workload": study_table(workload)})

@@ -205,7 +205,7 @@ def _print_plan(name: str, plan: RunPlan) -> None:
 _STATES = {
     KernelState.RUNNING: "runs there",
     KernelState.CACHED: "is in the cache",
-    KernelState.FETCHED: "has to be fetched, or read from its file",
+    KernelState.FETCHED: "has to be downloaded, or read from its file",
     KernelState.BUILT: "has to be built",
 }
 
@@ -330,10 +330,12 @@ def _print(host_runs: Sequence[_HostRun], rows: Sequence[Across], measured: int)
     console = output()
     for host_run in host_runs:
         status = host_run.status
-        ending = f": ended with exit code {status}, as told above" if status else ""
+        ending = f": ended with exit code {status}, see above" if status else ""
         console.print(f"{host_run.host}{ending}", style="bold")
         console.print(host_run.output(), soft_wrap=True)
     if not rows:
-        console.print(f"{measured} of {len(host_runs)} machines have a study to compare: no change can be.")
+        console.print(
+            f"{measured} of {len(host_runs)} machines have a study to compare: no change can be compared."
+        )
     for row in rows:
         print_across(row, console)

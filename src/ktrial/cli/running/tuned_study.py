@@ -36,7 +36,7 @@ _OPTIONS = {
     "margin": "--margin",
 }
 """Key of a study file → the option that stands for it, for messages."""
-_FOR_A_COMMAND = "it is for a command; a workload has its own metrics"
+_FOR_A_COMMAND = "it goes with a command; a workload has its own metrics"
 
 
 def study_of(options: "TuneOptions", jobs: int | None) -> Study:
@@ -45,7 +45,7 @@ def study_of(options: "TuneOptions", jobs: int | None) -> Study:
         return _of_file(options, jobs)
     words = tuple(options.command or ())
     if _machine_kind(options) not in REAL_MACHINES and not options.kernel:
-        raise BadOption("--kernel", f"the machine {options.machine} boots one: which?")
+        raise BadOption("--kernel", f"the machine {options.machine} boots a kernel: name one")
     if words and _is_traced(options):
         kernels = [options.kernel] if options.kernel else []
         check_first(kind=options.machine or "exact", kernels=kernels, words=words, jobs=jobs)
@@ -81,12 +81,12 @@ def _names_a_study(options: "TuneOptions") -> bool:
 def _of_file(options: "TuneOptions", jobs: int | None) -> Study:
     """A file's study; options may change its budget, machine and seed."""
     if options.metrics:
-        raise BadOption("--metrics", 'a study file says it: metrics = "…" of its workload')
+        raise BadOption("--metrics", 'the study file names the format: metrics = "…" of its workload')
     (word,) = options.command or [""]
     study = load(toml_files.file_of(Path(word)), registry())
     if study.search is None:
         raise TuningError(
-            f"The study {study.name} is no search: it compares the treatments that it names.",
+            f"The study {study.name} is not a search: it compares the treatments that it names.",
             hint="ktrial run runs it; ktrial tune needs --knobs, or a section [search]",
         )
     budget = study.search.budget
@@ -126,7 +126,7 @@ def _search(options: "TuneOptions", jobs: int | None) -> dict[str, Any]:
 
 def _workload(options: "TuneOptions", words: tuple[str, ...]) -> Any:
     if options.workload and words:
-        raise BadOption("--workload", "there is a command too: give one of the two")
+        raise BadOption("--workload", "give a workload or a command, not both")
     if options.workload:
         if options.metric:
             raise BadOption("--metric", _FOR_A_COMMAND)
@@ -134,7 +134,7 @@ def _workload(options: "TuneOptions", words: tuple[str, ...]) -> Any:
             raise BadOption("--metrics", _FOR_A_COMMAND)
         return options.workload
     if not words:
-        problem = "what is to be measured? ktrial tune --knobs vm -- ./bench.sh, or --workload W"
+        problem = "name what to measure: ktrial tune --knobs vm -- ./bench.sh, or --workload W"
         raise BadOption("COMMAND", problem)
     repeats = {"repeats": options.repeats or 1, "discarded": options.discard or 0}
     if _is_traced(options):
@@ -162,7 +162,7 @@ def _metrics(options: "TuneOptions") -> list[dict[str, Any]]:
     format = find(options.metrics)
     if not (maximise or minimise):
         names = ", ".join(column.metric for column in format.columns)
-        raise BadOption("--metrics", f"which of them? --maximise or --minimise one of: {names}")
+        raise BadOption("--metrics", f"choose a metric: --maximise or --minimise one of {names}")
     beside = {CLOCK, *(rule.name for rule in rules_of(texts, (), (), ()))}
     """Metrics that the format does not have."""
     rules_for = (
