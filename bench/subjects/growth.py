@@ -24,7 +24,7 @@ from bench.row import Row, told
 from ktrial.analysis.history.series import history
 from ktrial.analysis.history.stored_numbers import stored_numbers
 from ktrial.analysis.result import load_record, result
-from ktrial.cli.render.history import print_matrix
+from ktrial.cli.render.matrix import print_matrix
 from ktrial.cli.render.study_result import print_result
 from ktrial.experiment.explain import stored_explanations
 from ktrial.model.study import Study, plan, treatments

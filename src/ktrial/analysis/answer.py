@@ -3,10 +3,10 @@ otherwise than the baseline.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from ktrial.format import number_format
-from ktrial.format.number_format import percentage, short_change, short_percent
+from ktrial.format.number_format import SPACE, number, percentage, quantity, short_change, short_interval
 from ktrial.model.comparison import Comparison, Interaction, Scatter, Variability, Verdict
 from ktrial.model.design import level_shown, told_apart
 from ktrial.model.workload import (
@@ -45,11 +45,7 @@ def _answer(comparisons: Sequence[Comparison], margin: float) -> str:
     for comparison in comparisons:
         by_treatment.setdefault(comparison.treatment, []).append(comparison)
     several = len(by_treatment) > 1
-    start = ""
-    if modes <= {Mode.EXACT_CLOCK, Mode.EXACT_PLUGIN}:
-        start = "By instructions counted, not time: "
-    elif modes == {Mode.EXACT_PARALLEL}:
-        start = "By simulated time: "
+    start = measure_of(modes)
     if several:
         start += f"against {baseline}, "
     # Treatments of which the same is to be said are named together.
@@ -61,6 +57,13 @@ def _answer(comparisons: Sequence[Comparison], margin: float) -> str:
         return f"{start}{_of_many(by_treatment, baseline)}."
     clauses = [clause.replace(_ROUTE, f"with {_listed(names)}") for clause, names in named.items()]
     return f"{start}{'; '.join(clauses)}."
+
+
+def measure_of(modes: Set[Mode]) -> str:
+    """What a sentence on numbers of these modes begins with; nothing where their units say enough."""
+    if modes <= {Mode.EXACT_CLOCK, Mode.EXACT_PLUGIN}:
+        return "By instructions counted, not time: "
+    return "By simulated time: " if modes == {Mode.EXACT_PARALLEL} else ""
 
 
 _UNDECIDED = "are undecided"
@@ -283,16 +286,16 @@ def _change(comparison: Comparison) -> float:
 
 def _by(comparison: Comparison) -> str:
     if comparison.ratio is None:
-        return f"from {comparison.baseline_value:g} to {comparison.value:g}"
+        before, after = (
+            quantity(value, comparison.unit).replace(SPACE, " ")
+            for value in (comparison.baseline_value, comparison.value)
+        )
+        return f"from {before} to {after}"
     return short_change(comparison.ratio)
 
 
 def _interval(comparison: Comparison) -> str:
-    """` (+13.9 … +14.4)`; nothing where its ends read like the change itself."""
-    if comparison.ratio is None or comparison.low is None or comparison.high is None:
-        return ""
-    low, high = short_percent(comparison.low), short_percent(comparison.high)
-    return "" if low == high == short_percent(comparison.ratio) else f" ({low} … {high})"
+    return short_interval(comparison.ratio, comparison.low, comparison.high)
 
 
 def variability_answer(findings: Sequence[Variability]) -> str:
@@ -316,7 +319,7 @@ def said(variability: Variability) -> str:
         )
         return f"{subject} scatters {word} with {treatment}: {spreads}"
     modes = " and ".join(
-        f"{mode.value:.4g} ({mode.trials} of {variability.trials})" for mode in variability.modes
+        f"{number(mode.value)} ({mode.trials} of {variability.trials})" for mode in variability.modes
     )
     if variability.scatter is Scatter.TWO_MODES:
         return (

@@ -109,6 +109,14 @@ def short_percent(ratio: float) -> str:
     return f"{'+' if value > 0 else MINUS if value < 0 else ''}{text}"
 
 
+def short_interval(ratio: float | None, low: float | None, high: float | None) -> str:
+    """` (+13.9 … +14.4)`, behind the change; nothing where its ends read like the change itself."""
+    if ratio is None or low is None or high is None:
+        return ""
+    ends = short_percent(low), short_percent(high)
+    return "" if {*ends} == {short_percent(ratio)} else f" ({ends[0]} … {ends[1]})"
+
+
 def tenths(fraction: float) -> str:
     """A fraction in %, with its sign, and without the sign of per cent: `+1.2`, `−4.1`."""
     return f"{fraction * 100:+.1f}".replace("-", MINUS)

@@ -116,6 +116,8 @@ class Line(Model):
     changes: tuple[ChangePoint, ...] = ()
     alone: str = ""
     """Why this is not in one line with the others, in one sentence; empty for the first line."""
+    answer: str = ""
+    """What changed, in a sentence."""
 
 
 class History(Model):
@@ -130,6 +132,8 @@ class History(Model):
     """Kernels that are in the cache and have no number, in order."""
     left_out: tuple[str, ...] = ()
     """Studies in the store that are not what was stored: `study 2, quick`."""
+    answer: str = ""
+    """What the first line says, and how many others there are."""
 
 
 # The numbers of many kernels, and the verdict on each two of them. Plain data, made to be kept in a page.

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ktrial.analysis.history.answer import with_answer
 from ktrial.analysis.history.change_points import ALPHA
 from ktrial.analysis.history.series import HasNumbers, history, versions
 from ktrial.experiment.errors import HOST_PROBLEMS
@@ -204,8 +205,9 @@ def commit_history(
     of_kernels = history(studies, workload, metric=metric, kernels=numbers, margin=margin, alpha=alpha)
     lines = tuple(_named(line, series, numbers) for line in of_kernels.lines)
     with_number = {numbers[point.version] for line in of_kernels.lines for point in line.points}
+    of_commits = of_kernels.model_copy(update={"lines": lines, "missing": ()})
     return CommitHistory(
-        of_kernels.model_copy(update={"lines": lines, "missing": ()}),
+        with_answer(of_commits, metric),
         len(series.patches) + 1,
         len(with_number),
     )

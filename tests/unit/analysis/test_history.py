@@ -19,7 +19,7 @@ from tests.support.stored_results import WORKLOADS, a_store
 from ktrial.analysis.errors import AnalysisUsageError
 from ktrial.analysis.history.series import history
 from ktrial.analysis.history.stored_numbers import stored_numbers
-from ktrial.cli.render.history import print_matrix
+from ktrial.cli.render.matrix import print_matrix
 from ktrial.experiment.kernel_choice import Range, chosen
 from ktrial.model.history import ChangeKind, History
 from ktrial.model.kernel import version_order
@@ -159,13 +159,13 @@ def test_timed_versions_are_judged_by_their_trials(tmp_path: Path) -> None:
 
 def test_history_prints_versions_changes_and_page(tmp_path: Path, cli: CommandLine) -> None:
     store, page = a_store(tmp_path), tmp_path / "page.html"
-    result = cli("history", "fork", "--store", str(store), "--html", str(page))
+    result = cli("history", "fork", "-v", "--store", str(store), "--html", str(page))
     assert result.status == 0
     printed = result.output
     assert "debian:6.12: +13.78 % against debian:6.1, worse" in printed
     assert "4 change points" in printed
     assert "instructions/operation" in page.read_text()
-    result = cli("history", "fork", "--store", str(store), "--json", "--kernels", "6.1..6.18")
+    result = cli("history", "fork", "--store", str(store), "--json", "6.1..6.18")
     assert result.status == 0
     (line,) = json.loads(result.output)["lines"]
     assert [point["version"] for point in line["points"]] == ["debian:6.1", "debian:6.12", "debian:6.18"]

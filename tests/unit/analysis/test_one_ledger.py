@@ -148,7 +148,7 @@ def test_an_unrelated_study_does_not_move_the_number_of_a_change(tmp_path: Path,
         number = add(store, a_study("compare", (NEW, NEWER), ("fork",), perturbations=5))
         (comparison,) = load_record(store, number).result.comparisons
         add(store, a_study("again", (OLD, NEW), ("fork",), perturbations=1))
-    printed = plain(cli("history", "fork", "--store", str(path)).output)
+    printed = plain(cli("history", "fork", "-v", "--store", str(path)).output)
     lines = json.loads(cli("history", "fork", "--store", str(path), "--json").output)["lines"]
     of_both = {
         (line["points"][place - 1]["version"], point["version"]): (point["ratio"], line)
@@ -304,7 +304,12 @@ def test_the_pages_of_history_and_of_two_kernels_show_the_numbers_of_the_histori
     front = plain(pages.text("index.html") or "")
     for past in pasts:
         page = plain(pages.text(f"history/{past.workload}.html") or "")
-        printed = plain(cli("history", past.workload, "--store", str(path)).output)
+        brief = plain(cli("history", past.workload, "--store", str(path)).output)
+        printed = plain(cli("history", past.workload, "-v", "--store", str(path)).output)
+        for text in (brief, page, printed):
+            assert past.answer in text
+        first_changes = [change(point.ratio) for point in past.lines[0].points if point.ratio is not None]
+        assert all(plain(text) in brief for text in first_changes)
         for line in past.lines:
             assert line.trials in page
             assert line.trials in printed

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.command_line import KNOWN, STUDY, CommandLine, a_workload, has_names
-from tests.support.report_records import a_record
+from tests.support.report_records import FIVE, a_record
 from tests.support.scripted import ScriptedMachine
 from tests.support.stored_results import a_store
 
@@ -136,6 +136,41 @@ def test_a_mistake_is_told_with_what_to_type(
     assert problem in error
     assert hint in advice
     assert not (tmp_path / "ktrial.db").exists(), "nothing is kept of it"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("6.1", "7.2", "fork"),
+        ("fork", "6.1", "7.2"),
+        ("6.1,debian:7.2", "fork"),
+        ("fork", "--kernels", "6.1,7.2"),
+        ("6.1", "fork", "--kernels", "7.2"),
+    ],
+    ids=" ".join,
+)
+def test_a_history_takes_kernels_beside_its_workload(
+    words: tuple[str, ...], cli: CommandLine, tmp_path: Path
+) -> None:
+    store = str(a_store(tmp_path / "five", a_record(FIVE, ("fork", "pipe"))))
+    (line,) = json.loads(cli("history", *words, "--store", store, "--json").output)["lines"]
+    assert [point["version"] for point in line["points"]] == ["debian:6.1", "debian:7.2"]
+
+
+def test_a_history_is_of_one_workload_and_says_what_a_mistake_is(cli: CommandLine, tmp_path: Path) -> None:
+    store = str(a_store(tmp_path / "five", a_record(FIVE, ("fork", "pipe"))))
+    for words, problem in (
+        ((), "Which workload?"),
+        (("6.1", "6.12"), "Which workload?"),
+        (("fork", "pipe"), "fork, pipe: one workload at a time."),
+        (("a..b", "fork"), "Kernels a..b: a is no version."),
+    ):
+        result = cli("history", *words, "--store", store)
+        assert result.status == 2
+        assert problem in result.messages
+    result = cli("history", "6.12..6.18", "fork", "--json", "--store", store)
+    (line,) = json.loads(result.output)["lines"]
+    assert [point["version"] for point in line["points"]] == ["debian:6.12", "debian:6.18"]
 
 
 def test_a_word_that_is_a_kernel_and_a_workload_has_to_be_said_by_an_option(

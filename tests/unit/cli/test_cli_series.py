@@ -205,7 +205,7 @@ def test_history_draws_the_commits_that_a_series_measured(
     result = ktrial(*history, "--html", "page.html")
     assert result.status == 0, result
     assert "slower 1100" in result.output
-    assert "4 of 4 commits have a number." in result.output
+    assert "4 of 4 commits have a number" in result.output
     assert "slower 1100" in Path("page.html").read_text()
     printed = json.loads(ktrial(*history, "--json").output)
     assert (printed["commits"], printed["measured"], len(printed["lines"][0]["changes"])) == (4, 4, 1)

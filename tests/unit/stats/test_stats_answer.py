@@ -113,8 +113,8 @@ def test_bytes_of_string_instructions_come_after_the_instructions() -> None:
         compare("stat", STRING_BYTES, Mode.EXACT_PLUGIN, none, some, margin=0.01),
     ]
     assert answer([*SIX, *moved], 0.01).endswith(
-        "geometric mean of 6: +2.97 %; string instructions worked on more in 2 of them: stat from 0 to 4096, "
-        "mmap +2 %, fewer in 1 of them: fork −38.6 % (bytes)."
+        "geometric mean of 6: +2.97 %; string instructions worked on more in 2 of them: stat from 0 to 4,096"
+        ", mmap +2 %, fewer in 1 of them: fork −38.6 % (bytes)."
     )
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 
 from ktrial.analysis.comparability import differing_programs, with_same_programs
 from ktrial.analysis.history import change_points
+from ktrial.analysis.history.answer import with_answer
 from ktrial.analysis.history.change_points import ALPHA, paired
 from ktrial.analysis.history.stored_numbers import Numbers, StudyFacts, StudyNumbers, garbage_kept
 from ktrial.model.history import (
@@ -91,7 +92,8 @@ def history(
     judged = change_points.with_changes(lines, edge, alpha)
     seen = {point.version for line in judged for point in line.points if point.value is not None}
     missing = tuple(name for name in names or () if name not in seen)
-    return History(workload=workload, margin=edge, alpha=alpha, lines=judged, missing=missing)
+    past = History(workload=workload, margin=edge, alpha=alpha, lines=judged, missing=missing)
+    return with_answer(past, metric)
 
 
 class PointOrder(NamedTuple):

@@ -9,7 +9,13 @@ import typer
 from ktrial.analysis.errors import AnalysisError, NotMeasured
 from ktrial.cli.command_line import Argument, BadOption, BadUsage, Option, examples
 from ktrial.cli.console import check_page, output, print_json, say, write_page
-from ktrial.cli.options.arguments import RangesAndWorkloads, WorkloadArguments, named_by
+from ktrial.cli.options.arguments import (
+    KernelsAndStoredWorkload,
+    RangesAndWorkloads,
+    WorkloadArguments,
+    kernels_and_stored_workload,
+    named_by,
+)
 from ktrial.cli.options.common import (
     Count,
     GuestMemory,
@@ -19,6 +25,7 @@ from ktrial.cli.options.common import (
     PageFile,
     Perturbations,
     StoreOption,
+    Verbose,
     margin_of,
     on_fleet,
 )
@@ -46,15 +53,15 @@ if TYPE_CHECKING:
 
 @examples(
     "ktrial history fork",
-    "ktrial history fork --kernels 5.10..7.2 --html fork.html",
+    "ktrial history 5.10..7.2 fork --html fork.html",
     "ktrial history fork --commits v6.1.170..v6.1.176 --git linux",
 )
 def history(
-    workload: str = Argument(..., metavar="W", autocompletion=workload_names, help="A workload."),
+    arguments: KernelsAndStoredWorkload = None,
     kernels: list[str] | None = Option(
         None,
         metavar="A..B",
-        help="Versions: 5.10..7.2, or names with commas between them.",
+        help="Versions: 5.10..7.2, or names with commas between them; the same as the arguments.",
         autocompletion=kernel_lists,
     ),
     commits: str | None = Option(
@@ -73,6 +80,7 @@ def history(
         None, metavar="1%", help="Exact: what is no change; else the newest study's."
     ),
     alpha: float = Option(0.05, min=1e-6, max=0.5, metavar="0.05", help="Timed: rate of false alarms."),
+    verbose: Verbose = False,
     json: Json = False,
     html: PageFile = None,
     store: StoreOption = None,
@@ -87,7 +95,10 @@ def history(
     from ktrial.analysis.history.stored_numbers import garbage_kept, stored_numbers
     from ktrial.analysis.store_queries import label_of
     from ktrial.cli.render.history import print_history
+    from ktrial.cli.render.next_step import same_command
 
+    named, workload = kernels_and_stored_workload(arguments)
+    kernels = [*named, *(kernels or ())]
     _check_commits(commits, {"--git": git, "--config": configuration, "--option": option}, kernels, by_time)
     edge = margin_of(margin)
     with garbage_kept(for_good=True), open_existing(store) as opened:
@@ -138,11 +149,17 @@ def history(
     if json:
         print_json({**result.model_dump(mode="json"), **counts})
     else:
-        print_history(result, output())
-        if commits:
-            print(f"{counts['measured']} of {counts['commits']} commits have a number.")
-        if html:
-            print(f"page: {html.expanduser().absolute()}")
+        notes = [f"{counts['measured']} of {counts['commits']} commits have a number"] if commits else []
+        notes += [f"page: {html.expanduser().absolute()}"] if html else []
+        print_history(
+            result,
+            output(),
+            whole=verbose,
+            notes=notes,
+            more=same_command("-v"),
+            store=store,
+            next_step="" if html else same_command("--html", "history.html"),
+        )
     if tell_left_out(studies.left_out):
         raise typer.Exit(DAMAGED)
 
@@ -250,7 +267,7 @@ def matrix(
     """
     from ktrial.analysis.result import load_record
     from ktrial.cli.progress import progress
-    from ktrial.cli.render.history import print_matrix
+    from ktrial.cli.render.matrix import print_matrix
     from ktrial.cli.running.reports import explain
     from ktrial.experiment.session import run
     from ktrial.report import matrix as matrices
@@ -431,7 +448,7 @@ def systems(
     from ktrial.analysis.history.machine_agreement import across
     from ktrial.analysis.history.stored_numbers import stored_numbers
     from ktrial.analysis.store_queries import labels_of
-    from ktrial.cli.render.history import print_across
+    from ktrial.cli.render.matrix import print_across
     from ktrial.kernels.kernel_registry import canonical_name
 
     first, second = map(canonical_name, (old, new))

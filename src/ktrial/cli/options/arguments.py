@@ -53,6 +53,15 @@ RangesAndWorkloads = Annotated[
         show_default=False,
     ),
 ]
+KernelsAndStoredWorkload = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[KERNEL… | A..B] W",
+        help="A workload; kernels or a range of versions beside it, else all.",
+        autocompletion=kernels_and_workloads,
+        show_default=False,
+    ),
+]
 WorkloadArguments = Annotated[
     list[str] | None,
     typer.Argument(
@@ -162,6 +171,30 @@ def named_by(words: Iterable[str] | None, *, ranges: bool = False) -> KernelsAnd
         else:
             workloads.append(part)
     return KernelsAndWorkloads(tuple(kernels), tuple(workloads))
+
+
+def kernels_and_stored_workload(words: Sequence[str] | None) -> tuple[tuple[str, ...], str]:
+    """Which of the words are kernels, or ranges of them, and the workload: any that may be stored.
+
+    Raises BadUsage where there is no workload, or several.
+    """
+    names = registry()
+    kernels: list[str] = []
+    workloads: list[str] = []
+    for word in words or ():
+        parts = _parts(word)
+        is_range = ".." in word and "/" not in word and "(" not in word
+        if is_range or all(_is_kernel(part, names, ranges=True) for part in parts):
+            kernels += [word] if is_range else parts
+        else:
+            workloads.append(word)
+    if not workloads:
+        hint = (
+            "ktrial history fork; with kernels: ktrial history 6.1 6.12 fork; ktrial list has what is stored"
+        )
+        raise BadUsage("Which workload?", hint=hint)
+    workload = KernelsAndWorkloads(workloads=tuple(workloads)).single_workload() or ""
+    return tuple(kernels), workload
 
 
 def named_with_study(words: Sequence[str] | None, store: str | None) -> KernelsAndWorkloads:

@@ -1,55 +1,146 @@
-"""A history for the terminal: a table a line, and its changes in words."""
+"""A history for the terminal: 25 lines with the answer last, or every line with its changes in words."""
 
 import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
 
 from rich.console import Console
 from rich.text import Text
 
+from ktrial.analysis.history.answer import LEAST_TO_JUDGE, magnitude
 from ktrial.analysis.history.stored_numbers import is_plain
 from ktrial.cli.console import breakable
+from ktrial.cli.render.next_step import store_option
+from ktrial.cli.render.screen import Screen
 from ktrial.cli.render.table import rendered
 from ktrial.format import number_format
-from ktrial.format.labels import (
-    AGREEMENTS,
-    DIRECTIONS,
-    MODE_NAMES,
-    SCATTER_MARK,
-    SCATTER_MEANING,
-    VERDICTS,
-    metric_name,
-)
+from ktrial.format.labels import DIRECTIONS, MODE_NAMES, VERDICTS, metric_name
 from ktrial.format.sanitize import one_line, shortened
-from ktrial.format.table import Table
-from ktrial.model.comparison import Matrix, MatrixCell
-from ktrial.model.design import told_apart
-from ktrial.model.history import Across, ChangeKind, ChangePoint, History, Line
+from ktrial.format.table import Cell, Column, Output, Row, Table, own
+from ktrial.model.history import ChangeKind, ChangePoint, History, Line
 from ktrial.report.history import versions
-from ktrial.report.matrix import answer_of, heat_map, trials_of
 
 _HAS_PARAMETERS = re.compile(r"\(.*\)$")
-_LEAST_TO_JUDGE = 16
+_WITH_BARS, _WIDE = 100, 80
+"""Columns from which bars are drawn, and from which a row has one line."""
+_NAME_COLUMNS = 36
+_MOST_LINES = 3
+"""Of a command: a longer one is left to -v."""
 
 
-def print_history(history: History, console: Console) -> None:
-    """Every line: its points with bars, then what changed, then what is missing."""
+def print_history(
+    history: History,
+    console: Console,
+    *,
+    whole: bool = False,
+    notes: Sequence[str] = (),
+    more: str = "",
+    store: str | None = None,
+    next_step: str = "",
+) -> None:
+    """The first line's table, what stands apart from it, what is missing, and the answer last.
+
+    `whole`: every line with each change in words. `notes`: what the command adds. `more`: the command that
+    prints the whole. `store`: as it was given. `next_step`: where no change can be explained.
+    """
+    if whole:
+        _print_all(history, notes, console)
+        return
+    line, *others = history.lines
+    screen = Screen(console, more=more)
+    screen.title(breakable(_title(line)), breakable(_about(line)))
+    screen.lines([breakable(line.trials)], "", least=1, style="dim")
+    screen.gap()
+    screen.rows(_table(line, screen.width), _by_importance(line), "version")
+    apart = [f"apart, {other.alone or 'a line of its own'}: {other.answer}" for other in others]
+    screen.lines(apart, "line", least=1)
+    screen.leave_out(sum(len(other.points) for other in others), "other lines' version")
+    next_step = _why(history, store) or next_step
+    if history.missing:
+        count = breakable(number_format.counted(len(history.missing), "kernel"))
+        missing = f"{count} without a number: {', '.join(history.missing)}"
+        screen.lines([missing], "", least=1, style="yellow")
+        measure = _how_to_measure(history)
+        next_step = measure if len(measure) < _MOST_LINES * screen.width else more
+    screen.lines(notes, "", least=1, wraps=False)
+    screen.print(history.answer, next_step=next_step)
+
+
+def _title(line: Line) -> str:
+    return f"{line.workload}: {metric_name(line.metric, line.unit)}, {DIRECTIONS[line.direction]}"
+
+
+def _about(line: Line) -> str:
+    system = line.system
+    about = [MODE_NAMES[line.mode], system.machine, system.cpu_model, system.settings]
+    return "; ".join(part for part in about if part)
+
+
+def _table(line: Line, width: int) -> Table:
+    """Without bars where there is no room for them; below 80 columns two lines a row."""
+    table = versions(line).adapted("version", columns=_NAME_COLUMNS)
+    if width >= _WITH_BARS:
+        return table
+    table = table.adapted("bar", outputs=Output.HTML)
+    return table if width >= _WIDE else _two_lines(table)
+
+
+def _two_lines(table: Table) -> Table:
+    """The value stands below the version, the ratio beside the change."""
+    places = {column.key: place for place, column in enumerate(table.columns)}
+
+    def folded(row: Row) -> Row:
+        def cell(key: str) -> Cell:
+            return row.cells[places[key]]
+
+        name = shortened(cell("version").text, _NAME_COLUMNS)
+        return Row((own(f"{name}\n  {cell('value').text}"), cell("ratio"), cell("change")))
+
+    columns = (
+        Column("version", "version, value", wraps=True),
+        replace(table.columns[places["ratio"]], outputs=Output.ALL),
+        replace(table.columns[places["change"]], outputs=Output.ALL),
+    )
+    return Table(columns, tuple(map(folded, table.rows)), table.name)
+
+
+def _by_importance(line: Line) -> list[int]:
+    """Places: where it changed, the largest change first; the two ends; then the newest."""
+    changes = sorted(line.changes, key=lambda change: -magnitude(change))
+    last = len(line.points) - 1
+    first = [change.place for change in changes]
+    return list(dict.fromkeys([*first, last, 0, *range(last, -1, -1)]))
+
+
+def _why(history: History, store: str | None) -> str:
+    """The command that says what the largest change is made of; empty where nothing can."""
+    explained = [change for line in history.lines for change in line.changes if change.why]
+    if not explained:
+        return ""
+    return " ".join((max(explained, key=magnitude).why, *map(shlex.quote, store_option(store))))
+
+
+def _print_all(history: History, notes: Sequence[str], console: Console) -> None:
+    """Every line: its points with bars, then what changed, then what is missing; the answer last."""
     for line in history.lines:
         _print_line(line, history, console)
     if history.missing:
         console.print(one_line(f"no number: {', '.join(history.missing)}"))
-        console.print(f"  measure: {_how_to_measure(history)}", soft_wrap=True)
+        console.print(f"next: {_how_to_measure(history)}", soft_wrap=True)
+    for note in notes:
+        console.print(one_line(note), soft_wrap=True)
+    console.print(Text(one_line(history.answer), style="bold"))
 
 
 def _print_line(line: Line, history: History, console: Console) -> None:
-    title = f"{line.workload}: {metric_name(line.metric, line.unit)}, {DIRECTIONS[line.direction]}"
-    console.print(Text(one_line(title), style="bold"))
-    system = line.system
-    about = [MODE_NAMES[line.mode], system.machine, system.cpu_model, system.settings]
-    console.print(Text(one_line("; ".join(part for part in about if part)), style="dim"))
+    console.print(Text(one_line(_title(line)), style="bold"))
+    console.print(Text(one_line(_about(line)), style="dim"))
     console.print(Text(one_line(line.trials), style="dim"))
     if line.alone:
         console.print(Text(f"not compared with the lines above: {one_line(line.alone)}", style="yellow"))
     console.print()
-    console.print(rendered(versions(line)))
+    console.print(rendered(_table(line, console.width)))
     console.print()
     console.print(one_line(summary(line, history)))
     for change in line.changes:
@@ -77,8 +168,8 @@ def summary(line: Line, history: History) -> str:
     if line.mode.value.startswith("exact"):
         return f"{count}: beyond the margin of {number_format.percentage(history.margin)} and the spread."
     numbers = max(len(line.points), sum(len(point.values) for point in line.points))
-    if numbers < _LEAST_TO_JUDGE:
-        return f"Not judged: {numbers} numbers are too few for a test; {_LEAST_TO_JUDGE} are needed."
+    if numbers < LEAST_TO_JUDGE:
+        return f"Not judged: {numbers} numbers are too few for a test; {LEAST_TO_JUDGE} are needed."
     return f"{count}: by a test with a rate of false alarms of {number_format.percentage(history.alpha)}."
 
 
@@ -95,73 +186,3 @@ def sentence(change: ChangePoint, unit: str) -> str:
     return (
         f"{words.symbol} {change.version}: {by} against {change.since}{steps}, {words.word}{levels}{chance}"
     )
-
-
-# A matrix for the terminal: coloured ratios with the marks of their verdicts, readable without colour.
-
-_MOST_WHYS = 5
-_HEADING_COLUMNS = 18
-
-
-def print_matrix(matrix: Matrix, console: Console) -> None:
-    """The table, what the marks mean, what went wrong, the largest changes' commands, and the answer."""
-    console.print(Text(one_line(f"{matrix.study}: change against {matrix.baseline}"), style="bold"))
-    console.print()
-    console.print(rendered(_table(matrix)))
-    console.print()
-    marks = ", ".join(f"{words.symbol} {words.word}" for words in VERDICTS.values())
-    if matrix.has_scatter:
-        marks += f", {SCATTER_MARK} {SCATTER_MEANING}"
-    console.print(Text(f"{marks}; margin {breakable(number_format.percentage(matrix.margin))}", style="dim"))
-    console.print(Text(one_line(breakable(trials_of(matrix))), style="dim"))
-    for problem in matrix.problems:
-        console.print(Text(one_line(problem), style="red"))
-    largest = sorted((cell for row in matrix.rows for cell in row.cells if cell.why), key=_size)[:_MOST_WHYS]
-    if largest:
-        console.print("why, of the largest changes:")
-        for cell in largest:
-            console.print(f"  {cell.why}", soft_wrap=True)
-    sentences = answer_of(matrix)
-    for sentence in sentences:
-        console.print(Text(one_line(sentence), style="bold"))
-    if len(sentences) > 1:
-        console.print(f"in words: ktrial show {matrix.study_id}")
-
-
-def _size(cell: MatrixCell) -> float:
-    ratio = cell.comparison.ratio if cell.comparison else None
-    return -max(ratio, 1 / ratio) if ratio else -1.0
-
-
-def _table(matrix: Matrix) -> Table:
-    """The heat map with short headings."""
-    table = heat_map(matrix, {}, {}).adapted("baseline", heading=_short(matrix.baseline))
-    for place, treatment in enumerate(matrix.columns):
-        table = table.adapted(f"treatment-{place}", heading=_short(told_apart(treatment, matrix.baseline)))
-    return table
-
-
-def _short(label: str) -> str:
-    return shortened(label.removeprefix("debian:"), _HEADING_COLUMNS)
-
-
-# One change on several machines, in text: what it comes to on each, and over machines like these.
-
-
-def print_across(row: Across, console: Console) -> None:
-    """One change, with a line for each machine."""
-    chance = f", p {row.p:.2g}" if row.p is not None else ""
-    reason = f" ({row.reason})" if row.reason else ""
-    change_of = f"{row.workload}, {row.metric}: {row.before} → {row.after}"
-    console.print(one_line(f"{change_of}: {AGREEMENTS[row.agreement]}{chance}{reason}"), style="bold")
-    for machine in row.systems:
-        system = machine.system
-        about = "; ".join(part for part in (system.machine, system.qemu[:24], system.cpu_model) if part)
-        change = (
-            f"{number_format.change(machine.ratio)} ({number_format.interval(machine.low, machine.high)})"
-        )
-        console.print(one_line(f"  {change}  {about}; study {machine.study_id}"))
-    if over := row.over_machines:
-        change = f"{number_format.change(over.ratio)} ({number_format.interval(over.low, over.high)})"
-        apart = f"their own changes differ by {number_format.change(over.between)}"
-        console.print(one_line(f"  {change}  over machines like these {len(row.systems)}; {apart}"))

@@ -167,7 +167,8 @@ class Screen:
             min(_LEAST_ROWS, size) if isinstance(part, _Rows) else part.least if part else 1
             for part, size in zip(self._parts, full, strict=True)
         ]
-        fixed = sum(self._height(part, 1) for part in closing) + 1  # and the line of what is left out
+        left_out = max(1, -(-len(self._said_left_out(counts)) // self.width))
+        fixed = sum(self._height(part, 1) for part in closing) + left_out
         for place in reversed(range(len(counts))):  # where even that is too much
             part = self._parts[place]
             while isinstance(part, _Rows) and counts[place] > 1 and fixed + self._heights(counts) > LINES:

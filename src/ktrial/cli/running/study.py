@@ -22,7 +22,7 @@ from ktrial.analysis.result import load_record
 from ktrial.cli.console import breakable, output, print_json, say
 from ktrial.cli.options.common import RunOptions, StudyRunOptions
 from ktrial.cli.progress import progress
-from ktrial.cli.render.history import print_across
+from ktrial.cli.render.matrix import print_across
 from ktrial.cli.render.next_step import NextStep, first_step, next_steps
 from ktrial.cli.render.study_result import print_study
 from ktrial.cli.running.reports import default_report, explain, write_report
