@@ -1,14 +1,13 @@
 """The table of versions by workloads: flat in a study's report, by workload with colours as a heat map."""
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ktrial.analysis.errors import NoMatrix
 from ktrial.format import labels, number_format
-from ktrial.format.labels import OUTCOMES, VERDICTS
+from ktrial.format.labels import OUTCOMES
 from ktrial.format.number_format import is_time
 from ktrial.format.table import Cell as TableCell
 from ktrial.format.table import (
@@ -25,7 +24,6 @@ from ktrial.format.table import (
     table,
 )
 from ktrial.model.comparison import Comparison, Matrix, MatrixCell, MatrixRow, Scatter, Verdict
-from ktrial.model.design import told_apart
 from ktrial.model.study import StudyRecord
 from ktrial.model.workload import BESIDE_THE_OWN, STRING_BYTES, Mode, short_labels
 from ktrial.report import attribution, comparisons
@@ -41,7 +39,6 @@ Places = Mapping[tuple[str, str], str]
 """Workload and treatment → where the reasons of a change stand."""
 _Scatters = Mapping[comparisons.Place, tuple[Scatter, ...]]
 _CHANGED = frozenset({Verdict.BETTER, Verdict.WORSE, Verdict.INCONCLUSIVE})
-_LONGEST_ANSWER = 600
 _WHOLE_COLOUR = 0.5
 """The relative change from which a cell has its full colour."""
 _STRONG = 0.1
@@ -123,16 +120,6 @@ def _problems(record: StudyRecord) -> list[str]:
     return list(dict.fromkeys(problems))
 
 
-def answer_of(shown: Matrix) -> list[str]:
-    """The study's answer; where nobody reads it through, how often each verdict came in each column."""
-    if len(shown.answer) <= _LONGEST_ANSWER:
-        return [shown.answer]
-    return [
-        f"{told_apart(column, shown.baseline)}: {_tally(row.cells[place].comparison for row in shown.rows)}"
-        for place, column in enumerate(shown.columns)
-    ]
-
-
 def trials_of(shown: Matrix) -> str:
     """Which trials the numbers are from."""
     trials = number_format.counted(shown.trials, "trial")
@@ -142,14 +129,6 @@ def trials_of(shown: Matrix) -> str:
 def usual_unit(shown: Matrix) -> str:
     """The unit of the first row: rows with another one say theirs, and times say theirs with each value."""
     return shown.rows[0].unit if shown.rows and not is_time(shown.rows[0].unit) else ""
-
-
-def _tally(comparisons: Iterable[Comparison | None]) -> str:
-    """`of 6 workloads 2 worse, 4 equivalent`."""
-    own = [row for row in comparisons if row is not None and row.metric not in BESIDE_THE_OWN]
-    count = Counter(comparison.verdict for comparison in own)
-    tally = ", ".join(f"{count[verdict]} {word.word}" for verdict, word in VERDICTS.items() if count[verdict])
-    return f"of {summary.counted(own)} {tally}"
 
 
 def _heat(comparison: Comparison) -> int:
@@ -293,7 +272,6 @@ def matrix_page(
         "eyebrow": "ktrial matrix",
         "question": "",
         "matrix": shown,
-        "answer": answer_of(shown),
         "unit": usual_unit(shown),
         "table": heat_map(shown, why_places if why_places is not None else places, histories or {}),
         "whys": [(why, attribution.functions_of_page(why)) for why in reasons],

@@ -16,7 +16,6 @@ from ktrial.model.machine import Activity
 from ktrial.model.study import StudyRecord
 from ktrial.model.workload import MODELLED_CYCLES, STRING_BYTES
 from ktrial.report import study_html, study_markdown
-from ktrial.report.matrix import answer_of, matrix
 from ktrial.report.study_summary import counted, verdict_counts
 from ktrial.serve.live import Live
 from ktrial.store.store import open_store
@@ -74,12 +73,6 @@ def test_the_answer_the_page_and_all_others_count_the_same_workloads() -> None:
 )
 def test_what_is_counted_is_named(rows: list[tuple[str, str, str]], words: str) -> None:
     assert what_is_counted(rows) == words
-
-
-def test_a_tally_of_a_matrix_is_of_workloads() -> None:
-    record = with_rows_beside(a_record(FIVE, ("fork", "nqueens")))
-    shown = matrix(record).model_copy(update={"answer": "x" * 700})
-    assert answer_of(shown)[0] == "debian:6.1: of 2 workloads 1 worse, 1 equivalent"
 
 
 def test_what_runs_says_of_what_its_verdicts_are(backend: Backend) -> None:

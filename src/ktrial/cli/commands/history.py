@@ -1,5 +1,6 @@
 """`ktrial history` and `matrix`, with `recommend` and `systems`: numbers over kernels, and over machines."""
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -195,8 +196,6 @@ def _commit_places(kernels: Mapping[str, str]) -> dict[str, int]:
 def _no_commit_measured(
     store: str, label: str, commits: str, git: Path | None, config: str | None, options: list[str] | None
 ) -> "NotMeasured":
-    import shlex
-
     words = ["ktrial", "series", commits, *(["--git", str(git)] if git else [])]
     words += ["--config", config] if config and config != "guest" else []
     words += [word for text in options or () for word in ("--option", text)]
@@ -255,6 +254,7 @@ def matrix(
     margin: Margin = None,
     memory: GuestMemory = None,
     count: Count = None,
+    verbose: Verbose = False,
     json: Json = False,
     csv: bool = Option(False, "--csv", help="Print CSV: one row a cell."),
     html: PageFile = None,
@@ -268,6 +268,7 @@ def matrix(
     from ktrial.analysis.result import load_record
     from ktrial.cli.progress import progress
     from ktrial.cli.render.matrix import print_matrix
+    from ktrial.cli.render.next_step import store_option
     from ktrial.cli.running.reports import explain
     from ktrial.experiment.session import run
     from ktrial.report import matrix as matrices
@@ -306,9 +307,16 @@ def matrix(
     elif csv:
         typer.echo(csv_text(matrices.for_programs(result)).encode(), nl=False)
     else:
-        print_matrix(result, output())
-        if html:
-            print(f"page: {html.expanduser().absolute()}")
+        again = shlex.join(["ktrial", "matrix", "--study", str(result.study_id), *store_option(store)])
+        print_matrix(
+            result,
+            output(),
+            whole=verbose,
+            notes=[f"page: {html.expanduser().absolute()}"] if html else [],
+            more=f"{again} -v",
+            store=store,
+            next_step="" if html else f"{again} --html matrix.html",
+        )
     if planned is not None and study_summary.failed_trials(record):
         raise typer.Exit(3)
 

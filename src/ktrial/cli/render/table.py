@@ -41,6 +41,49 @@ def rendered(table: Table, *, heading_style: str = "bold") -> RichTable:
     return drawn
 
 
+def fits(table: Table, console: Console) -> bool:
+    """Whether no number of it is cut: names may stand on lines of their own, above what their rows say."""
+    return sum(_widths(table, console)) <= console.width - _INDENT + _BESIDE
+
+
+def in_blocks(table: Table, console: Console) -> list[Table]:
+    """The table; where its columns do not fit beside each other, several with the same names."""
+    blocks: list[list[int]] = [[]]
+    room = console.width - _INDENT + _BESIDE
+    for place, width in enumerate(_widths(table, console), start=1):
+        if blocks[-1] and width > room:
+            blocks.append([])
+            room = console.width - _INDENT + _BESIDE
+        blocks[-1].append(place)
+        room -= width
+    return [_of_columns(table, (0, *block)) for block in blocks]
+
+
+def _of_columns(table: Table, places: Iterable[int]) -> Table:
+    chosen = tuple(places)
+    columns = tuple(table.columns[place] for place in chosen)
+    rows = (
+        row if row.kind is RowKind.HEADING else replace(row, cells=tuple(row.cells[at] for at in chosen))
+        for row in table.rows
+    )
+    return replace(table, columns=columns, rows=tuple(rows))
+
+
+def _widths(table: Table, console: Console) -> list[int]:
+    """Of each column behind the names, with the space behind it."""
+    numbers = replace(table, rows=tuple(row for row in table.rows if row.kind is not RowKind.HEADING))
+    endless = console.options.update(max_width=_ENDLESS)
+    return [
+        console.measure(rendered(_of_columns(numbers, (place,))), options=endless).maximum + _BESIDE
+        for place in range(1, len(table.columns))
+    ]
+
+
+_INDENT, _BESIDE = 2, 2
+"""Before what stands below a name, and between two columns."""
+_ENDLESS = 100_000
+
+
 def texts_table(
     headings: Sequence[str],
     rows: Iterable[Iterable[str]],
