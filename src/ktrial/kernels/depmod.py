@@ -13,7 +13,7 @@ from pathlib import Path
 import zstandard
 
 from ktrial.kernels.errors import KernelError, ModulesUnusable, ToolMissing
-from ktrial.kernels.files import FULL, check_output
+from ktrial.kernels.files import FULL, UNPACKING_BYTES, check_output
 from ktrial.system_tools import Tool
 
 DEPMOD = Tool("depmod", "kmod", "works out which kernel module needs which")
@@ -40,7 +40,7 @@ def _unzstd(data: bytes) -> bytes:
 
 
 UNPACK: dict[str, Callable[[bytes], bytes]] = {
-    ".xz": lzma.decompress,
+    ".xz": lambda data: lzma.decompress(data, memlimit=UNPACKING_BYTES),
     ".gz": gzip.decompress,
     ".zst": _unzstd,
 }

@@ -10,6 +10,10 @@ from pathlib import Path
 
 from ktrial.kernels.errors import CacheFull, CacheUnusable
 
+UNPACKING_BYTES = 160 << 20
+"""Memory for a dictionary of LZMA, of which a few bytes of a header may ask 4 GB. Kernels ask for at most
+128 MiB (scripts/xz_wrap.sh)."""
+
 
 def write_atomically(path: Path, content: str | bytes) -> None:
     """Write a file beside `path`, sync it, and put it in place by a rename."""

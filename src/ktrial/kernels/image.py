@@ -26,6 +26,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import Section
 
 from ktrial.kernels.errors import ImageError, ImageTruncated, NotAKernel
+from ktrial.kernels.files import UNPACKING_BYTES
 from ktrial.model.kernel import BootImage
 
 # Read a kernel image: a bzImage by its setup header, or an ELF vmlinux; say what another file is.
@@ -593,10 +594,10 @@ _WITH_CHECKSUM = {"gzip", "xz", "zstd", "bzip2", "lzo"}
 _FOREIGN_ERRORS = (zstandard.ZstdError, lz4.block.LZ4BlockError, struct.error)
 _METHODS: tuple[tuple[bytes, str, _Unpack], ...] = (
     (b"\x1f\x8b", "gzip", _to_its_end(lambda: zlib.decompressobj(wbits=31))),
-    (b"\xfd7zXZ\0", "xz", _to_its_end(lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ))),
+    (b"\xfd7zXZ\0", "xz", _to_its_end(lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, UNPACKING_BYTES))),
     (b"\x28\xb5\x2f\xfd", "zstd", _to_its_end(lambda: zstandard.ZstdDecompressor().decompressobj())),
     (b"\x02\x21\x4c\x18", "lz4", _lz4),
     (b"BZh", "bzip2", _to_its_end(bz2.BZ2Decompressor)),
     (b"\x89LZO", "lzo", _lzo),
-    (b"\x5d\0\0", "lzma", _to_its_end(lambda: lzma.LZMADecompressor(lzma.FORMAT_ALONE))),
+    (b"\x5d\0\0", "lzma", _to_its_end(lambda: lzma.LZMADecompressor(lzma.FORMAT_ALONE, UNPACKING_BYTES))),
 )

@@ -359,6 +359,14 @@ def test_a_payload_unpacks_to_no_more_than_it_says(tmp_path: Path, method: str) 
         vmlinux_of(read_image(tmp_path / "vmlinuz"))
 
 
+def test_a_header_gets_no_dictionary_of_gigabytes(tmp_path: Path) -> None:
+    payload = bytearray(make.COMPRESSIONS["lzma"](make.elf()))
+    struct.pack_into("<I", payload, 1, 3 << 30)
+    (tmp_path / "vmlinuz").write_bytes(make.bzimage(bytes(payload)))
+    with pytest.raises(ImageError, match="Memory usage limit"):
+        vmlinux_of(read_image(tmp_path / "vmlinuz"))
+
+
 def test_symbols_are_told_as_nm_tells_them() -> None:
     symbols = list(symbols_of(make.elf_with_symbols(3)))
     base = 0xFFFFFFFF81000000
