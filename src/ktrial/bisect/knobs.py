@@ -85,7 +85,9 @@ def knob_ranges(texts: Sequence[str]) -> tuple[KnobRange, ...]:
     for text in texts:
         match = _RANGE.fullmatch(text.strip())
         if match is None:
-            problem = "there is no '='" if "=" not in text else "there are no two values with '..' between"
+            problem = (
+                "the '=' is missing" if "=" not in text else "it needs two values with '..' between them"
+            )
             raise BadKnobRange(text, problem)
         if match["name"] in ranges:
             raise BadKnobRange(text, f"{match['name']} was given before")
@@ -154,7 +156,7 @@ def knobs_of_study(study: Study) -> tuple[KnobRange, ...]:
             continue
         if len(factor.levels) != 2:
             text = f"factor {factor.name}"
-            raise BadKnobRange(text, f"it has {len(factor.levels)} levels, and A and B are two")
+            raise BadKnobRange(text, f"it has {len(factor.levels)} levels, and A and B need two")
         (other,) = (level for level in factor.levels if level != factor.baseline)
         ranges.append(KnobRange(factor.target, factor.baseline, other))
     return tuple(ranges)

@@ -68,7 +68,7 @@ class SeriesOptions(MeasurementOptions):
     thorough: bool = Option(
         False,
         "--thorough",
-        help=("With --every: also look between ends that do not differ; changes may cancel."),
+        help="With --every: also look between ends that do not differ; changes may cancel.",
     )
     rebuild: int = Option(
         24,

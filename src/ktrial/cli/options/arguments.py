@@ -124,9 +124,7 @@ class KernelsAndWorkloads:
         """The only kernel. Raises BadUsage."""
         if len(self.kernels) != 1:
             named = (
-                (f"{', '.join(self.kernels)}: name one kernel at a time.")
-                if self.kernels
-                else "Which kernel?"
+                f"{', '.join(self.kernels)}: name one kernel at a time." if self.kernels else "Which kernel?"
             )
             raise BadUsage(named, hint=f"the kernel comes first, then the workload: 6.12 fork; {_KERNELS}")
         return self.kernels[0]

@@ -106,7 +106,7 @@ def answer(check: RegressionCheck) -> str:
 def _basis(check: RegressionCheck) -> str:
     """What was compared: instructions, or what programs told by the guest's clock."""
     if any(_is_told(row) for row in check.rows):
-        return "as the command tells them by the guest's clock, where an instruction takes 1 ns"
+        return "as the command reports them by the guest's clock, where an instruction takes 1 ns"
     return "by instructions counted, not time"
 
 
@@ -286,7 +286,7 @@ def sentence(look: TargetLook) -> str:
         case News.UNCHANGED:
             return f"{look.target}: nothing new, still {look.kernel}."
         case News.NOT_HAD:
-            return f"{look.target}: not to be had: {look.problem.rstrip('.')}."
+            return f"{look.target}: not available: {look.problem.rstrip('.')}."
         case _:
             verdict = answer(look.check) if look.check else f"Not compared: {look.problem}."
             return f"{look.target}: {look.kernel} after {look.before}: {verdict}"
