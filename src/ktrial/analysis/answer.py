@@ -109,7 +109,7 @@ def _of_many(by_treatment: dict[str, list[Comparison]], baseline: str) -> str:
     if set(ways) == {_UNDECIDED} and reasons:
         more = f" (and {number_format.counted(len(reasons) - 1, 'other reason')})" if reasons[1:] else ""
         why = f"{reasons[0]}{more}".replace(number_format.SPACE, " ")
-        return f"none of {len(by_treatment)} treatments is decided: {why}"
+        return f"nothing is decided with any of {len(by_treatment)} treatments: {why}"
     return "; ".join((f"of {len(by_treatment)} treatments {counted}", *largest))
 
 

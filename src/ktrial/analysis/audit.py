@@ -80,10 +80,8 @@ def _score(source: str, score: Score) -> Iterator[DataWarning]:
     if not score.indices:
         yield DataWarning(
             kind=WarningKind.INDEX_MISMATCH,
-            text=(
-                f"{source}: {_who(score.group, score.run)}: the score is given as {score.score.value:g}, "
-                "but the indices that it is made of are missing"
-            ),
+            text=f"{source}: {_who(score.group, score.run)}: the score is given as {score.score.value:g}, "
+            "and none of the indices that it is made of is there",
             advice="the log was cut or damaged: go back to the whole one",
         )
         return
@@ -203,10 +201,8 @@ def small_samples(files: Sequence[Imported]) -> Iterator[DataWarning]:
         if uncounted:
             yield DataWarning(
                 kind=WarningKind.TOO_FEW_RUNS,
-                text=(
-                    f"{file.source}: {len(uncounted)} of {len(group_moments)} groups have a mean and a "
-                    "standard deviation, but no number of runs"
-                ),
+                text=f"{file.source}: {len(uncounted)} of {len(group_moments)} groups have a mean and a "
+                "standard deviation, and nothing says of how many runs",
                 advice="a column `runs` says it; better, publish every run (hyperfine --export-json does)",
             )
         without = [group for group in group_moments if not group.testable and group not in uncounted]
@@ -455,9 +451,7 @@ def _warning(source: str, family: Family, group: Group, correlation: float) -> D
     worth = max(1, round(len(group.values) * (1 - correlation) / (1 + correlation)))
     return DataWarning(
         kind=WarningKind.AUTOCORRELATION,
-        text=(
-            f"{source}: {where}: neighbouring runs are alike (correlation {correlation:+.2f}): "
-            f"{len(group.values)} of them are worth about {worth}, and the intervals do not allow for it"
-        ),
-        advice="measure in blocks, or take one number of each boot: no test can correct it afterwards",
+        text=f"{source}: {where}: neighbouring runs are alike (correlation {correlation:+.2f}): "
+        f"{len(group.values)} of them are worth about {worth}, and the intervals do not know it",
+        advice="measure in blocks, or take one number of each boot: no test can mend it afterwards",
     )

@@ -112,9 +112,8 @@ def mode_difference(modes: Iterable[Mode]) -> str:
     distinct = set(modes)
     if distinct == {Mode.EXACT_CLOCK, Mode.EXACT_PLUGIN}:
         return (
-            "some of the instructions were counted by the plugin, others read from the guest's clock, "
-            "which counts string instructions differently: run all again with --count plugin or --count "
-            "clock"
+            "some of the instructions were counted by the plugin, others read from the guest's clock, which "
+            "counts string instructions otherwise: run all anew with --count plugin or --count clock"
         )
     names = sorted(mode.value for mode in distinct)
     return f"the numbers are of different modes: {' and '.join(names)}" if len(names) > 1 else ""

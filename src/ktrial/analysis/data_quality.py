@@ -28,9 +28,7 @@ _Trials = Mapping[str, Sequence[Trial]]
 """A treatment's label → its trials; the baseline comes first."""
 _SAME_TIME = 1.01
 """The longest time by the shortest, of those that are the same."""
-_APART = (
-    "one of each pair ran with it and one without: the study's numbers are without it, its counts with it"
-)
+_APART = "of each pair one had it and one had not: the study's numbers are without it, its counts with it"
 
 
 def warnings_of(study: Study, trials: _Trials, comparisons: Sequence[Comparison]) -> tuple[DataWarning, ...]:
@@ -108,7 +106,7 @@ def _spread(study: Study, comparisons: Sequence[Comparison]) -> list[DataWarning
             text=f"{comparison.workload}, {metric_name(comparison.metric, comparison.unit)}, "
             f"{comparison.treatment}: the perturbations alone move its ratio to the baseline by "
             f"{moved * 100:.3g} %, more than the margin of {study.margin * 100:.3g} %",
-            advice="only a larger change, or a larger margin, can be decided",
+            advice="only a change larger than that, or with a margin above it, can be decided",
         )
         for comparison in comparisons
         if comparison.low
@@ -205,11 +203,9 @@ def environment_warnings(study: Study, trials: Mapping[str, Sequence[Trial]]) ->
     # Of a machine elsewhere nothing is known beside its trials: that is told, too.
     warning = DataWarning(
         kind=WarningKind.ENVIRONMENT,
-        text=(
-            f"the environment of {where} was not looked at: its governor, its temperature, the load of "
-            "others and changes during the study are not known"
-        ),
-        advice="ktrial doctor on that machine names what can disturb",
+        text=f"the environment of {where} was not looked at: neither its governor, its temperature, the load "
+        "of others nor what changed meanwhile",
+        advice="ktrial doctor there says what disturbs",
     )
     return (warning,)
 
@@ -265,7 +261,7 @@ def while_running(trial: Trial) -> tuple[Reading, ...]:
 
 
 _LOAD = ("other programs used the CPUs meanwhile", "end them, or pin to CPUs that they leave alone")
-_STEAL = ("the hypervisor ran other guests meanwhile", "measure on hardware, or in exact mode")
+_STEAL = ("the hypervisor ran somebody else meanwhile", "measure on hardware, or in exact mode")
 
 
 def _level(name: str, share: float, much: float, texts: tuple[str, str]) -> Reading:

@@ -61,7 +61,7 @@ def fidelity(
             if (kind in EXACT_MACHINES) is not is_counted:
                 needed = "that counts" if is_counted else "in real time"
                 raise AnalysisUsageError(
-                    f"Study {record.id} ran on machine {kind}: a study {needed} is needed there.",
+                    f"Study {record.id} ran on machine {kind}: a study {needed} is asked for there.",
                     hint="name the study that counts first, then that in real time: "
                     "ktrial fidelity EXACT TIMED",
                 )

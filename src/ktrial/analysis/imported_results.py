@@ -250,5 +250,5 @@ def _answer(families: Sequence[FamilyAnalysis], findings: Sequence[DataWarning])
     if any(family.blocked for family in families) and not flaws:
         return f"{numbers}."
     if flaws:
-        return f"{numbers}. The audit found flaws that no test can correct: {', '.join(flaws)}."
+        return f"{numbers}. The audit found what no test can mend: {', '.join(flaws)}."
     return f"{numbers}. The runs were not in blocks: what else differed between the groups is in them too."

@@ -342,13 +342,11 @@ def _unreached(reach: Reach, start: str, subject: str, options: str) -> Iterator
         yield DataWarning(
             kind=WarningKind.CHANGE_NOT_RUN,
             text=f"{start}{subject} {nothing}{options}",
-            advice=(
-                "the verdicts show only effects of placement: if more was to change, switch on what it "
-                "brings (options in [kernels.NAME])"
-            ),
+            advice="the verdicts tell of placement alone: if more was to change, switch on what it brings "
+            "(options in [kernels.NAME])",
         )
     elif not reach.functions:
-        changed = f"changes data only ({listed(reach.named)}): no profile shows whether that is read"
+        changed = f"changes data only ({listed(reach.named)}): no profile tells whether that is read"
         yield DataWarning(kind=WarningKind.CHANGE_PARTLY_RUN, text=f"{start}{subject} {changed}")
     elif reach.not_run:
         unnamed = len(reach.not_run) - _MOST_NAMED
@@ -361,8 +359,6 @@ def _unreached(reach: Reach, start: str, subject: str, options: str) -> Iterator
             yield DataWarning(
                 kind=WarningKind.CHANGE_NOT_RUN,
                 text=f"{text}{options}",
-                advice=(
-                    "the verdicts say nothing about it: switch on what it brings (options in "
-                    "[kernels.NAME]), or choose workloads that run it"
-                ),
+                advice="the verdicts say nothing about it: switch on what it brings (options in "
+                "[kernels.NAME]), or take workloads that run it",
             )

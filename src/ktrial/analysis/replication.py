@@ -156,7 +156,7 @@ class _Bounds(NamedTuple):
         without_bound = self.of_another_qemu and not has_bound(before.metric, before.unit)
         if without_bound and again is not None and judgement is not Word.CONSISTENT:
             judgement = Word.UNBOUNDED
-            reason = f"{reason}; no bound is stated for the effect of another QEMU"
+            reason = f"{reason}; for what another QEMU makes of it no bound is stated"
         return VerdictPair(before=before, now=again, word=judgement, reason=reason)
 
 
@@ -178,7 +178,7 @@ def word(before: Comparison, again: Comparison | None, slack: float) -> tuple[Wo
         decided = before.verdict is again.verdict and before.verdict is not Verdict.INCONCLUSIVE
         counted = None not in {before.baseline_value, before.value, again.baseline_value, again.value}
         if decided and counted:
-            return Word.CONSISTENT, f"{again.verdict.value} again, against a baseline of zero"
+            return Word.CONSISTENT, f"{again.verdict.value} again, of a baseline that is nothing"
         return Word.UNDECIDED, "there is no ratio, neither then nor now"
     if again is None or again.ratio is None:
         return Word.UNDECIDED, "there is no number now"
@@ -188,15 +188,13 @@ def word(before: Comparison, again: Comparison | None, slack: float) -> tuple[Wo
         return Word.CONTRADICTED, f"{before.verdict.value} became {again.verdict.value}"
     (low, high), (low_again, high_again) = _interval(before), _interval(again)
     if low > high_again + slack or low_again > high + slack:
-        return Word.CONTRADICTED, "the intervals do not overlap"
+        return Word.CONTRADICTED, "the intervals do not meet"
     if Verdict.INCONCLUSIVE in {before.verdict, again.verdict}:
         when = "then" if before.verdict is Verdict.INCONCLUSIVE else "now"
-        return Word.UNDECIDED, f"it is inconclusive {when}, and the intervals overlap"
+        return Word.UNDECIDED, f"it is inconclusive {when}, and the intervals meet"
     if before.verdict is not again.verdict:
-        return Word.UNDECIDED, (
-            f"{before.verdict.value} became {again.verdict.value}, and the intervals overlap"
-        )
-    return Word.CONSISTENT, f"{again.verdict.value} again, and the intervals overlap"
+        return Word.UNDECIDED, f"{before.verdict.value} became {again.verdict.value}, and the intervals meet"
+    return Word.CONSISTENT, f"{again.verdict.value} again, and the intervals meet"
 
 
 def _interval(comparison: Comparison) -> tuple[float, float]:
@@ -229,7 +227,7 @@ def _sentence(replication: Replication, outcome: Outcome) -> str:
     if within := replication.count(Agreement.WITHIN):
         digits += f", {within} within {COUNT_BOUND:.0%} of what another QEMU counted"
     if unbounded := replication.count(Agreement.UNBOUNDED):
-        digits += f", {unbounded} differ without a stated bound"
+        digits += f", {unbounded} differ for which no bound is stated"
     return f"{outcome.value.capitalize()}: {digits}. Of {verdicts}."
 
 
@@ -288,16 +286,16 @@ _MAKING_THE_DISK = _MADE_BY | {DISK}
 """The initial RAM disk has the program."""
 _LIKELY = (
     (KERNEL, "another kernel was booted"),
-    (PROGRAMS, "ktrial's guest programs differ"),
-    (_SETTING, "a setting differs"),
+    (PROGRAMS, "ktrial's guest programs are others"),
+    (_SETTING, "a setting was another"),
     (COMMAND_LINE, "the kernel was started with other parameters"),
     (QEMU, "another QEMU counted"),
-    *((f"{_HOST_PROGRAM} {tool}", f"the disk was made by another build of {tool}") for tool in _DISK_MAKERS),
-    (_HOST_PROGRAM, "a measured program differs"),
-    (CPU, "the guest's CPU differs"),
-    (DISK, "something in the initial RAM disk differs"),
-    (ENVIRONMENT, "the machine differs"),
-    (OUTCOME, "trials ended differently"),
+    *((f"{_HOST_PROGRAM} {tool}", f"another build of {tool} made the disk") for tool in _DISK_MAKERS),
+    (_HOST_PROGRAM, "a program that is measured is another"),
+    (CPU, "the guest's CPU is another"),
+    (DISK, "something in the initial RAM disk is another"),
+    (ENVIRONMENT, "the machine is another"),
+    (OUTCOME, "trials ended otherwise"),
 )
 NOTHING = (
     "nothing that was executed differs: a number of the bundle was changed after it was measured, or one of "

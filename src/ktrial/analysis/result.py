@@ -515,8 +515,8 @@ def weighed(
     if weight > margin * least:
         return comparison
     reason = (
-        f"the difference in string bytes counts as {number(weight)} of {number(least)} instructions: less "
-        f"than the {percentage(margin)} that matter"
+        f"what differs in string bytes weighs {number(weight)} of {number(least)} instructions: "
+        f"less than the {percentage(margin)} that matter"
     )
     return comparison.model_copy(update={"verdict": Verdict.EQUIVALENT, "reason": reason})
 
@@ -524,8 +524,8 @@ def weighed(
 # Any two treatments of a study, compared as a study of just these two would compare them.
 
 NOT_JUDGED = (
-    "chosen afterwards: in real time a study judges its treatments against its baseline only, because "
-    "some of many pairs differ by chance"
+    "chosen afterwards: in real time a study judges its treatments against its baseline only, since of many "
+    "pairs some differ by chance"
 )
 
 

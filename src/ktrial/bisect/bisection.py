@@ -451,10 +451,7 @@ class SequentialBisection:
         self, search: DeltaDebugging, judges: Sequence[SequentialJudge[Subset]], notes: Sequence[str]
     ) -> BisectResult:
         items = self.ground.items
-        left = [
-            f"{candidate.label}: it was not decided whether a difference is left"
-            for candidate in search.undecided
-        ]
+        left = [f"{candidate.label}: whether more is left was not decided" for candidate in search.undecided]
         causes = tuple(self._cause(cause, judges) for cause in search.causes)
         return BisectResult(
             kind=self.terms.kind,

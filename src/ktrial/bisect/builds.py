@@ -446,7 +446,7 @@ def series_at(path: Path) -> tuple[str, ...]:
     except UnicodeDecodeError:
         raise BadSeries(path, "it is not text") from None
     if wrong := next((line for line in lines if line[1:] and line[1:] != ["-p1"]), None):
-        raise BadSeries(path, f"'{' '.join(wrong)}': only patches with -p1 are accepted")
+        raise BadSeries(path, f"'{' '.join(wrong)}': only patches with -p1 are taken")
     names = [line[0] for line in lines if line]
     if not names:
         raise BadSeries(path, "it names no patch")

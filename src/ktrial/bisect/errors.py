@@ -19,7 +19,7 @@ class BadKnobRange(BadBisection):
     hint = "write --knob vm.overcommit_ratio=50..80, once for each knob; or --from FILE --to FILE"
 
     def __init__(self, text: str, problem: str) -> None:
-        super().__init__(f"'{text}' is not a knob with two values: {problem}.")
+        super().__init__(f"'{text}' is no knob with two values: {problem}.")
 
 
 class BadKnobFile(BadBisection):

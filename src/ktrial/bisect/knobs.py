@@ -85,9 +85,7 @@ def knob_ranges(texts: Sequence[str]) -> tuple[KnobRange, ...]:
     for text in texts:
         match = _RANGE.fullmatch(text.strip())
         if match is None:
-            problem = (
-                "the '=' is missing" if "=" not in text else "it needs two values with '..' between them"
-            )
+            problem = "there is no '='" if "=" not in text else "there are no two values with '..' between"
             raise BadKnobRange(text, problem)
         if match["name"] in ranges:
             raise BadKnobRange(text, f"{match['name']} was given before")
@@ -156,7 +154,7 @@ def knobs_of_study(study: Study) -> tuple[KnobRange, ...]:
             continue
         if len(factor.levels) != 2:
             text = f"factor {factor.name}"
-            raise BadKnobRange(text, f"it has {len(factor.levels)} levels, and A and B need two")
+            raise BadKnobRange(text, f"it has {len(factor.levels)} levels, and A and B are two")
         (other,) = (level for level in factor.levels if level != factor.baseline)
         ranges.append(KnobRange(factor.target, factor.baseline, other))
     return tuple(ranges)

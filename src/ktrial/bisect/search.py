@@ -149,7 +149,7 @@ class DeltaDebugging:
                 self._explain(judge)
             self._look_for_others()
         except LimitReached:
-            self.stop("the limit of candidates was reached")
+            self.stop("as many candidates were measured as may be")
 
     def stop(self, why: str) -> None:
         """It ended before its time: what is left of each target is as far as has been measured."""

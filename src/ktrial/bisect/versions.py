@@ -45,7 +45,7 @@ class ChainSearch:
         try:
             self._between(0, self.last)
         except LimitReached:
-            self.stopped = "the limit of candidates was reached"
+            self.stopped = "as many candidates were measured as may be"
         self.changes.sort(key=lambda change: change.before)
 
     def stretches_left(self, measured: Collection[int]) -> list[tuple[int, int]]:
@@ -208,7 +208,7 @@ class VersionBisection:
                 names = f"{self.ground.releases[start]} and {self.ground.releases[end]}"
                 notes.append(
                     f"{search.judge.target.label}: it changes somewhere between {names}, "
-                    f"{search.judge.percent(end, start)}; the exact place was not measured"
+                    f"{search.judge.percent(end, start)}; where, was not measured"
                 )
             for start, end in search.gradual:
                 names = f"{self.ground.releases[start]} and {self.ground.releases[end]}"

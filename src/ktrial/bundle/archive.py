@@ -162,7 +162,7 @@ def _check_end(path: Path, file: IO[bytes]) -> None:
     if size > MOST_BYTES:
         raise too_large(path, "it has", size, MOST_BYTES)
     if size < _END.size:
-        raise NotABundle(path, "it is not a zip archive")
+        raise NotABundle(path, "it is no zip archive")
     file.seek(size - _END.size)
     magic, disk, start, entries_on_disk, entries, length, offset, comment = _END.unpack(file.read(_END.size))
     if magic != _END_MAGIC or comment or disk or start:
@@ -204,11 +204,11 @@ def _problem(entry: zipfile.ZipInfo, sizes: Mapping[str, int]) -> str:
     name = entry.orig_filename
     kind = stat.S_IFMT(entry.external_attr >> 16)
     if not is_plain(name) or name != entry.filename:
-        return f"{name[:80]!r} is not the name of a file in a bundle"
+        return f"{name[:80]!r} is no name of a file in a bundle"
     if name in sizes:
         return f"it has {name} twice"
     if kind not in {0, stat.S_IFREG}:
-        return f"{name} is not a plain file"
+        return f"{name} is no plain file"
     if entry.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED} or entry.flag_bits & 0x1:
         return f"{name} is encrypted, or packed in another way"
     return ""
@@ -427,7 +427,7 @@ def signer(file: Path, signers: Path, manifest: bytes, signature: bytes) -> str:
         principals = _ran(file, signers, [*common, "find-principals", *which], b"")
         name = principals.splitlines()[0].split(",")[0].strip() if principals.strip() else ""
         if not _PRINCIPAL.fullmatch(name):
-            raise SignatureWrong(file, "nobody there has its key", signers)
+            raise SignatureWrong(file, "its key is nobody's there", signers)
         _ran(file, signers, [*common, "verify", *which, "-I", name], manifest)
         return name
 

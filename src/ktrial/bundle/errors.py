@@ -18,9 +18,7 @@ class BadBundle(BundleError):
 class NotABundle(BadBundle):
     """The file is none that ktrial wrote."""
 
-    hint = (
-        "a bundle is a zip archive as `ktrial bundle STUDY -o FILE` writes it; nothing of this file was used"
-    )
+    hint = "a bundle is a zip archive as `ktrial bundle STUDY -o FILE` writes it; nothing was taken of this"
 
     def __init__(self, file: Path, problem: str) -> None:
         super().__init__(f"{file} is not a bundle of ktrial's: {problem}.")
@@ -38,7 +36,7 @@ class BundleTooLarge(BadBundle):
 class BundleDamaged(BundleError):
     """Something in the bundle is not what its list of digests says, or makes no sense."""
 
-    hint = "no result is shown from it; ask its author for another copy"
+    hint = "nothing is said from it; ask its author for another copy"
 
     def __init__(self, file: Path, problem: str) -> None:
         super().__init__(f"Bundle {file} is damaged or was changed: {problem}.")
@@ -68,10 +66,8 @@ class SignatureWrong(BundleError):
     def __init__(self, file: Path, problem: str, signers: Path) -> None:
         super().__init__(
             f"Bundle {file}: its signature does not hold: {problem}.",
-            hint=(
-                f"it was changed after it was signed, or its signer is not in {signers}; no result is "
-                "shown from it"
-            ),
+            hint=f"it was changed after it was signed, or who signed it is not in {signers}; nothing is "
+            "said from it",
         )
 
 
@@ -87,10 +83,7 @@ class NotSignable(BundleError):
 class HostFilesNamed(BadBundle):
     """Its study takes files of this system into guests, which nobody has allowed."""
 
-    hint = (
-        "if you have them, and guests may read them: --allow-host-files; guests get nothing else of this "
-        "system"
-    )
+    hint = "where you have them, and they may be read: --allow-host-files; a guest is all that they reach"
 
     def __init__(self, file: Path, files: str) -> None:
         super().__init__(

@@ -180,7 +180,7 @@ def _text(file: Path, name: str, content: bytes) -> str:
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise BundleDamaged(file, f"{name} is not text") from error
+        raise BundleDamaged(file, f"{name} is no text") from error
 
 
 def _parsed(file: Path, name: str, content: bytes, model: type[Kind]) -> Kind:
@@ -255,7 +255,7 @@ def _check_size(file: Path, study: Study, contents: BundleContents) -> None:
 def _check_trial(file: Path, trial: Trial, planned: Mapping[str, PlannedTrial] | None) -> None:
     key = trial.planned.key
     if planned is not None and planned.get(key) != trial.planned:
-        raise BundleDamaged(file, f"trial {key} is not in the study's plan")
+        raise BundleDamaged(file, f"trial {key} is none that the study plans")
     numbers = [sample.value for sample in trial.samples] + [counter.delta for counter in trial.counters]
     if not all(map(math.isfinite, numbers)):
         raise BundleDamaged(file, f"trial {key} has a number that is none")

@@ -232,11 +232,11 @@ class KernelSources:
                 asked=name, digest=entry.digest, how=source, release=kernel.release, same=same
             )
             return kernel.model_copy(update={"name": name})
-        last = problems[-1].rstrip(".") if problems else "nothing says where to get it"
+        last = problems[-1].rstrip(".") if problems else "nothing says where it is to be had"
         problem = "it was built, and is neither in the cache nor in the bundle" if built else last
         self._had[name] = KernelHad(asked=name, digest=entry.digest, how="", problem=problem)
         raise KernelError(
-            f"Kernel {name} is not available for the replication: {problem}.",
+            f"Kernel {name} cannot be had for the replication: {problem}.",
             hint="ask the bundle's author for one that has it (ktrial bundle --with-kernels)",
         )
 

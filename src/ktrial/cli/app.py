@@ -82,7 +82,10 @@ UNDERSTAND = {
     ),
     "profile": CommandEntry("explain", "profile", "Count a kernel's instructions by function.", TakesCommand),
     "bisect": CommandEntry("bisect", "app", "Find which difference between A and B matters."),
-    "history": CommandEntry("history", "history", "Show one metric over versions, and where it changed."),
+    "history": CommandEntry(
+        "history", "history", "Show where a metric changed over versions; list regressions."
+    ),
+    "accept": CommandEntry("accept", "accept", "Say why a regression may stay."),
     "matrix": CommandEntry(
         "history",
         "matrix",

@@ -101,7 +101,8 @@ def code_of(decision: "Decision") -> int:
     """The exit code for a check's decision."""
     from ktrial.model.regression_check import Decision
 
-    return {Decision.WITHIN: WITHIN, Decision.BEYOND: BEYOND}.get(decision, SKIP)
+    codes = {Decision.WITHIN: WITHIN, Decision.ACCEPTED: WITHIN, Decision.BEYOND: BEYOND}
+    return codes.get(decision, SKIP)
 
 
 def usage_code() -> int:

@@ -8,13 +8,16 @@ decided. A change for the better is always within.
 import difflib
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from ktrial.analysis.attribution.decomposition import explain
 from ktrial.analysis.comparability import kernel_difference, machine_difference, mode_difference
 from ktrial.analysis.errors import AnalysisError, AnalysisUsageError
+from ktrial.analysis.history.regressions import accepted_ratio, harm, regressions
+from ktrial.analysis.history.series import history
+from ktrial.analysis.history.stored_numbers import stored_numbers
 from ktrial.analysis.result import load_record, result
 from ktrial.analysis.store_queries import profile_of
 from ktrial.experiment.errors import TrialsNotMeasured
@@ -28,13 +31,14 @@ from ktrial.experiment.single_kernel import (
     problem_of,
 )
 from ktrial.experiment.trial import patch_warnings
-from ktrial.format.number_format import percentage
+from ktrial.format.number_format import change, percentage
 from ktrial.kernels.errors import ImageError
 from ktrial.kernels.providers import full_name
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.design import Perturbation, Treatment
 from ktrial.model.kernel import Kernel
 from ktrial.model.profile import CycleModel
+from ktrial.model.regression import MeasuredVersion, TrackedRegression
 from ktrial.model.regression_check import CheckedMetric, Decision, RegressionCheck
 from ktrial.model.study import Measurement, StudyRecord
 from ktrial.model.trial import Trial
@@ -136,8 +140,60 @@ def check(
         for use in measurement.workloads
         for row in rows_of(use, limits.get(use.label, DEFAULT_LIMIT), labels, baseline.record, tested)
     )
+    kernels = (_measured(baseline.record, baseline.kernel, ""), _measured(tested, kernel.name, version))
+    accepted = accepted_in(runs.store, rows)
+    rows = tuple(with_accepted(row, accepted, *kernels) for row in rows)
     rows = tuple(explained(row, baseline.record, tested, runs.store) for row in rows)
-    return RegressionCheck(*about, worst(row.decision for row in rows), rows, warnings=warnings)
+    decision = worst(row.decision for row in rows)
+    return RegressionCheck(*about, decision, rows, warnings=warnings, kernels=kernels, study_id=tested.id)
+
+
+def _measured(record: StudyRecord, name: str, commit: str) -> MeasuredVersion:
+    provenance = record.trials[0].provenance
+    release = f"{provenance.kernel_release}, {commit}" if commit else provenance.kernel_release
+    return MeasuredVersion(name=name, release=release, digest=provenance.kernel_digest)
+
+
+def accepted_in(store: Store, rows: Iterable[CheckedMetric]) -> list[TrackedRegression]:
+    """What was accepted of the metrics that are beyond their limits, or may be. Raises StoreError."""
+    stored = store.regressions()
+    labels = {row.comparison.workload for row in rows if row.decision in _MAY_BE_ACCEPTED}
+    accepted = {old.workload for _, old in stored if old.acceptance} & labels
+    if not accepted:
+        return []
+    numbers = stored_numbers(store, leave_out=True)
+    return regressions([history(numbers, label) for label in sorted(accepted)], stored)
+
+
+_MAY_BE_ACCEPTED = frozenset({Decision.BEYOND, Decision.UNDECIDED})
+
+
+def with_accepted(
+    row: CheckedMetric,
+    tracked: Sequence[TrackedRegression],
+    since: MeasuredVersion,
+    version: MeasuredVersion,
+) -> CheckedMetric:
+    """The row, decided by its limit on top of what was accepted between the two kernels."""
+    comparison = row.comparison
+    if row.decision not in _MAY_BE_ACCEPTED:
+        return row
+    allowed, accepted = accepted_ratio(tracked, comparison, since, version)
+    ends = [harm(end, comparison.direction) for end in (comparison.low, comparison.high, comparison.ratio)]
+    shares = [end / allowed for end in ends if end is not None]
+    if not (accepted and shares):
+        return row
+    reasons = "; ".join(
+        f"{change(regression.acceptance.ratio)} was accepted by {regression.acceptance.by or 'somebody'} "
+        f"({regression.id}: {regression.acceptance.reason})"
+        for regression in accepted
+        if regression.acceptance
+    )
+    if max(shares) <= 1 + row.limit:
+        return replace(row, decision=Decision.ACCEPTED, reason=reasons)
+    if min(shares) > 1 + row.limit:
+        return replace(row, decision=Decision.BEYOND, reason=f"{reasons}: this is more")
+    return replace(row, decision=Decision.UNDECIDED, reason=f"{reasons}: this may be more")
 
 
 def raised(limits: Mapping[str, float]) -> tuple[DataWarning, ...]:
@@ -156,9 +212,11 @@ def raised(limits: Mapping[str, float]) -> tuple[DataWarning, ...]:
 
 
 def worst(decisions: Iterable[Decision]) -> Decision:
-    """What decisions make together: beyond, then what could not be run or decided, else within."""
+    """What decisions make together: beyond, then what could not be run or decided, then accepted, else
+    within.
+    """
     present = set(decisions)
-    for decision in (Decision.BEYOND, Decision.NOT_RUN, Decision.UNDECIDED):
+    for decision in (Decision.BEYOND, Decision.NOT_RUN, Decision.UNDECIDED, Decision.ACCEPTED):
         if decision in present:
             return decision
     return Decision.WITHIN
@@ -180,12 +238,17 @@ def _comparable(
 
     measured = tested()
     if _difference(baseline, measured):
+        stored, removed = runs.store.regressions(), {measured.id}
         if baseline.origin:
+            removed.add(baseline.record.id)
             runs.store.delete(baseline.record.id)
             baseline = of_kernel(baseline.origin, measurement, runs)
         if measured.id != baseline.record.id:
             runs.store.delete(measured.id)
             measured = tested()
+        for number, regression in stored:  # what was accepted stays, whatever the machine
+            if number in removed:
+                runs.store.add_regression(measured.id, regression)
     if problem := _difference(baseline, measured):
         names = " ".join(f"--workload '{use.label}'" for use in measurement.workloads)
         raise AnalysisError(

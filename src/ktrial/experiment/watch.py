@@ -14,7 +14,14 @@ from pathlib import Path
 from ktrial.analysis.comparability import machine_difference, mode_difference
 from ktrial.analysis.errors import NothingToWatch
 from ktrial.analysis.result import load_record
-from ktrial.experiment.regression_check import DEFAULT_LIMIT, explained, rows_of, worst
+from ktrial.experiment.regression_check import (
+    DEFAULT_LIMIT,
+    accepted_in,
+    explained,
+    rows_of,
+    with_accepted,
+    worst,
+)
 from ktrial.experiment.single_kernel import Runs, failed, is_complete, measure, problem_of
 from ktrial.kernels import Progress, kernel_registry
 from ktrial.kernels.build.builds import build
@@ -22,6 +29,7 @@ from ktrial.kernels.build.requests import requested
 from ktrial.kernels.errors import KernelError
 from ktrial.model.comparison import Verdict
 from ktrial.model.kernel import Kernel
+from ktrial.model.regression import MeasuredVersion
 from ktrial.model.regression_check import Decision, RegressionCheck
 from ktrial.model.study import Measurement, StudyRecord
 from ktrial.store.store import Store
@@ -167,8 +175,19 @@ def _compared(
         for use in measurement.workloads
         for row in rows_of(use, limits.get(use.label, DEFAULT_LIMIT), labels, before, latest)
     ]
+    kernels = (_version(before), _version(latest))
+    accepted = accepted_in(runs.store, rows)
+    rows = [with_accepted(row, accepted, *kernels) for row in rows]
     explained_rows = tuple(explained(row, before, latest, runs.store) for row in rows)
-    return RegressionCheck(*about, worst(row.decision for row in rows), explained_rows), ""
+    decision = worst(row.decision for row in rows)
+    return RegressionCheck(*about, decision, explained_rows, kernels=kernels, study_id=latest.id), ""
+
+
+def _version(record: StudyRecord) -> MeasuredVersion:
+    provenance = record.trials[0].provenance
+    return MeasuredVersion(
+        name=provenance.kernel, release=provenance.kernel_release, digest=provenance.kernel_digest
+    )
 
 
 _SECONDS = 1800.0

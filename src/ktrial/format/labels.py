@@ -28,10 +28,8 @@ VERDICTS = {
     Verdict.EQUIVALENT: VerdictLabel(
         "≈",
         "equivalent",
-        (
-            "no change that matters: with its spread it lies inside the margin, or its row says why a larger "
-            "one does not count"
-        ),
+        "no change that matters: with its spread it lies inside the margin, or its row says why a larger one "
+        "is too little to count",
     ),
     Verdict.IDENTICAL: VerdictLabel("=", "the same image", "the two kernels are bit-identical"),
 }
@@ -54,7 +52,7 @@ VERDICT_STYLES = {
 
 SCATTER_MARK = "±"
 """Beside a verdict: its spread, or the number of its modes, is not that of the baseline."""
-SCATTER_MEANING = "scatters differently from the baseline"
+SCATTER_MEANING = "scatters otherwise than the baseline"
 
 
 def metric_name(metric: str, unit: str) -> str:
@@ -91,13 +89,13 @@ MODE_NAMES = {
 _EXACT = (
     "Instructions, not time.",
     "Exact mode measures the work the kernel does (instructions, and events such as faults, context "
-    "switches, pages read), not the time a given CPU takes for it. The kernel runs in QEMU with "
-    "instruction counting: nothing from outside reaches it, so that two runs give the same numbers to the "
-    "last digit. The interval is not noise: it is the spread over perturbations, changes that must not "
-    "matter (layout of the address space, size of the environment, start offset). Where they move both "
-    "sides alike, it is the spread of the ratios under the same perturbation; else that of both sides. "
-    "How well such changes predict those of time, and where they do not, was measured (ktrial help "
-    "fidelity); ktrial fidelity measures it on your own machine.",
+    "switches, pages read), not the time a given CPU takes for it. The kernel runs in QEMU with instruction "
+    "counting: nothing from outside reaches it, so that two runs give the same numbers to the last digit. "
+    "The interval is not noise: it is the spread over perturbations, changes that must not matter (layout of "
+    "the address space, size of the environment, start offset). Where they move both sides alike, it is the "
+    "spread of the ratios under the same perturbation; else that of both sides. How far such changes "
+    "foretell those of time, and where they do not, was measured (ktrial help fidelity); ktrial fidelity "
+    "measures it on your own machine.",
 )
 
 MODES: dict[Mode, tuple[str, ...]] = {

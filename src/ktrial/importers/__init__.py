@@ -50,7 +50,7 @@ def installed() -> tuple[dict[str, Importer], tuple[DataWarning, ...]]:
 
 def _check(name: str, extension: object) -> tuple[str, Importer]:
     if not isinstance(extension, Importer):
-        raise TypeError(f"{name} is not an importer")
+        raise TypeError(f"{name} is no importer")
     return extension.name, extension
 
 
@@ -223,7 +223,7 @@ def _under_one_name(files: Sequence[tuple[str, Imported]]) -> list[Imported]:
         imported.model_copy(update={"families": (_named(imported.families[0], name),)})
         for _, imported in files
     ]
-    text = f"the labels are compared, but they hold different measurements: {_contents(files)}"
+    text = f"what the labels name is compared, but not the same was measured: {_contents(files)}"
     return [*read[:-1], _warned(read[-1], text, "without labels each file stands for itself")]
 
 

@@ -170,7 +170,7 @@ class _Reader:
         runs = self._number(row, columns.runs) if columns.runs else None
         if runs is not None and (runs < 1 or runs != int(runs)):
             raise _damaged(
-                self._file, row.line, f"{columns.runs} is {row.cells[columns.runs]!r}, not a run count"
+                self._file, row.line, f"{columns.runs} is {row.cells[columns.runs]!r}, no run count"
             )
         return Summary(
             mean=rounded(mean, self.places(columns.value)),

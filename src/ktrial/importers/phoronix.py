@@ -54,8 +54,8 @@ def _root(file: SourceFile, format: str) -> Element:
     except DefusedXmlException as error:
         declaration = "entities" if isinstance(error, EntitiesForbidden) else "a document type"
         raise ImportFailed(
-            f"{file.path}: the XML declares {declaration}, which a results file does not need, and which "
-            "can harm its reader.",
+            f"{file.path}: the XML declares {declaration}, which no results file needs and which can harm "
+            "who reads it.",
             hint="remove the document type declaration, if you trust the rest",
         ) from error
     return root

@@ -48,10 +48,8 @@ def check_groups(file: SourceFile, groups: int) -> None:
     if groups > MOST_GROUPS:
         raise ImportFailed(
             f"{file.path} has more than {MOST_GROUPS} groups in one comparison.",
-            hint=(
-                "--group-by COLUMN,… names the columns that tell the groups apart; other columns are then "
-                "ignored"
-            ),
+            hint="--group-by COLUMN,… names the columns that tell the groups apart; no other is then looked "
+            "at",
         )
 
 
@@ -120,7 +118,8 @@ def _bytes(path: Path) -> bytes:
     size = max(status.st_size, len(raw))  # files in /proc have size 0
     if size > limit:
         raise ImportFailed(
-            f"{path} is too large: {size // _MIB} MiB; ktrial reads {LARGEST_MIB} MiB at most.",
+            f"{path} is too large: {size // _MIB} MiB, where {LARGEST_MIB} MiB are the most that ktrial "
+            "reads.",
             hint="results are small; this is probably a log of something else",
         )
     return raw
@@ -129,7 +128,7 @@ def _bytes(path: Path) -> bytes:
 def _unreadable(path: Path, problem: str) -> ImportFailed:
     return ImportFailed(
         f"{path} cannot be read: {problem}.",
-        hint="give a file that holds results; ktrial help statistics lists the formats",
+        hint="give a file that holds results; what is understood: ktrial help statistics",
     )
 
 

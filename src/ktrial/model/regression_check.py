@@ -6,6 +6,7 @@ from enum import StrEnum
 from ktrial.model.attribution import Explanation
 from ktrial.model.comparison import Comparison
 from ktrial.model.fidelity import FidelityTable
+from ktrial.model.regression import MeasuredVersion, TrackedRegression
 from ktrial.model.warnings import DataWarning
 
 
@@ -13,6 +14,8 @@ class Decision(StrEnum):
     """What a check says about one metric, or about the kernel."""
 
     WITHIN = "within"
+    ACCEPTED = "accepted"
+    """Beyond the limit, by no more than somebody has accepted."""
     BEYOND = "beyond"
     UNDECIDED = "undecided"
     """The limit lies inside the spread over the perturbations."""
@@ -28,11 +31,13 @@ class CheckedMetric:
     limit: float
     decision: Decision
     reason: str = ""
-    """Why it is undecided."""
+    """Why it is undecided; what was accepted."""
     secondary: bool = False
     """Not the workload's first metric: its name goes with the workload's."""
     explanation: Explanation | None = None
     """What the difference is made of, where it is beyond and profiles were stored."""
+    regression: TrackedRegression | None = None
+    """The regression that this is, where it is beyond, or was."""
 
 
 @dataclass(frozen=True)
@@ -51,5 +56,9 @@ class RegressionCheck:
     """The end of the guest's console, where it did not run."""
     warnings: tuple[DataWarning, ...] = ()
     """What is to be said about the kernel: its patches, and whether it is the baseline's at all."""
+    kernels: tuple[MeasuredVersion, MeasuredVersion] | None = None
+    """The baseline's kernel and the one under test; None where nothing was compared."""
+    study_id: int = 0
+    """The study of the kernel under test."""
     fidelity: tuple[FidelityTable, ...] = ()
     """What the store knows of counted changes and time."""

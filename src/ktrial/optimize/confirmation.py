@@ -29,10 +29,8 @@ from ktrial.stats.verdict_rules import Claim, verdict_of
 BASELINE, CANDIDATE = "baseline", "candidate"
 _ADVICE = {
     WarningKind.EARLY_STOPPING: "the interval holds all the same; ktrial tune revalidate measures it again",
-    WarningKind.FAR_BLOCKS: (
-        "they count as much as ordinary ones: the answer is about typical runs; look at what happened in "
-        "those trials"
-    ),
+    WarningKind.FAR_BLOCKS: "they count for as much as ordinary ones do: the answer is about typical runs; "
+    "what those trials met is worth a look of its own",
 }
 
 
@@ -136,7 +134,7 @@ def sentence(candidate: Configuration, confirmation: Confirmation | None, goal: 
     """What was found, or that nothing was, with what the budget could have shown."""
     percent = smallest * 100
     least = f"{percent:{'.2g' if percent < 10 else '.0f'}} %"
-    beyond = f"the search may have missed a gain below {least}, or of values that it did not try together"
+    beyond = f"a gain below {least}, or of values that it did not try together, may have escaped it"
     if confirmation is None:
         return f"No gain that this budget can show: no configuration promised one; {beyond}."
     if confirmation.better:
@@ -181,7 +179,7 @@ def change_in_words(one: Comparison) -> str:
 # (ktrial.stats.typical_groups).
 
 _DRIFT_ADVICE = (
-    "it affects the baseline and the finalists alike: their runs are in random order within blocks"
+    "it falls on the baseline and the finalists alike: their runs are in random order within blocks"
 )
 _APART = 2.6
 """Standard errors between what the search let expect and what fresh runs show that are told: chance makes as
@@ -326,8 +324,8 @@ class _Measured:
             return told
         before, fresh = (tenths(ratios[name] - 1) for name in ("expected", "fresh"))
         text = (
-            f"{self.label(finalist)}: the runs of the search predict {before} %, fresh runs alone show "
-            f"{fresh} %: chance explains such a gap in fewer than 1 of 100 searches"
+            f"{self.label(finalist)}: the runs of the search let expect {before} %, fresh runs alone show "
+            f"{fresh} %: further apart than chance makes them in 99 of 100 searches"
         )
         return (*told, DataWarning(kind=WarningKind.SEARCH_DISAGREES, text=text, advice=_APART_ADVICE))
 
@@ -542,8 +540,8 @@ def conflict(points: Sequence[Configuration], confirmed: Sequence[Confirmation])
     if not trades:
         return ""
     return (
-        "No settings that were confirmed on fresh runs are better in both: what one objective gains, the "
-        f"other loses. Choose one: {'; '.join(trades)}."
+        "Of the settings that were confirmed on fresh runs none is better in both: what one objective gains "
+        f"the other loses. Choose one: {'; '.join(trades)}."
     )
 
 

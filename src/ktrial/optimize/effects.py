@@ -45,7 +45,7 @@ def dropped(surrogate: Surrogate, explored: Configuration, answer: Configuration
             continue
         loss = next((loss for loss in losses(surrogate, more) if loss.names == (name,)), None)
         if loss is not None:
-            effects.append(_effect(surrogate, more, loss, "it does not contribute to the gain"))
+            effects.append(_effect(surrogate, more, loss, "it does not carry the gain"))
     return tuple(effects)
 
 

@@ -168,7 +168,7 @@ class ObjectiveFunction:
             if value is None:
                 return f"it gave no {each.metric}"
             if not math.isfinite(value):
-                return f"its {each.metric} is {value:g}, which is not a finite number"
+                return f"its {each.metric} is {value:g}, which is no finite number"
             if value <= 0:
                 return f"its {each.metric} is {value:g}, which is not above zero"
         missing = [guard.metric for guard in self.goal.guards if guard.metric not in seen.values]

@@ -76,10 +76,8 @@ def calibrate(log: EvaluationLog, scores: ObjectiveFunction, runs: int) -> None:
         if not value > 0:
             raise SearchFailed(
                 f"The metric {objective.metric} is {value:g}: what is to be improved has to be above zero.",
-                hint=(
-                    "its changes are given as ratios: choose another metric for the objective, or make it "
-                    "a guard"
-                ),
+                hint="its changes are told as ratios: take another metric for the objective, or make it a "
+                "guard",
             )
     rest = log.run([RunRequest({})] * (runs - 1), Purpose.CALIBRATE)
     problems = [problem for run in rest if (problem := scores.failure(run))]

@@ -66,7 +66,7 @@ def revalidation_of(study: Study, tuned: Tuned, *, blocks: int) -> Study:
     """
     space, answer = tuned.space, measured_again(study, tuned)
     if forgotten := [name for name in answer if space[name].back]:
-        problem = f"{forgotten[0]} was 0, which it is only while the same limit is set in another unit"
+        problem = f"{forgotten[0]} was 0, and is that only where the same limit is set in another unit"
         raise NothingTuned(study.name, problem)
     two = study_of(study, space, answer)
     goal = study.search.goal if study.search else None

@@ -159,7 +159,7 @@ class SearchedSystem:
         if isinstance(self.target, LocalTarget):
             # Root may open what the kernel gives nobody the right to write, and is refused then.
             if not Path(path).stat().st_mode & _WRITABLE:
-                return "its file is read-only for everybody"
+                return "nobody may write its file"
             return "" if os.access(path, os.W_OK) else "you may not write its file (sudo ktrial tune)"
         return self.refusals.get(path, "")
 
@@ -409,7 +409,7 @@ def _given(wanted: SearchedKnob, reading: KnobInstance, version: Version) -> Ran
     if wanted.low is None or wanted.high is None:
         return wanted.values
     if _number(reading.value) is None:
-        problem = f"it is {reading.value!r} now, which is not a whole number: give values, NAME=a,b,c"
+        problem = f"it is {reading.value!r} now, which is no whole number: give values, NAME=a,b,c"
         raise BadKnobSpace(f"{wanted.name}={wanted.low}..{wanted.high}", problem)
     return range_of(wanted.low, wanted.high)
 
@@ -453,7 +453,7 @@ def _is_mode(now: str, knob: Knob, allowed: Allowed) -> bool:
 def _integers(now: str, minimum: int | None, maximum: int | None) -> Range | str:
     value = _number(now)
     if value is None or now.lower().startswith("0x"):
-        return f"it is {now} now, which is not a plain number: write NAME=a,b,c"
+        return f"it is {now} now, which is no plain number: write NAME=a,b,c"
     if minimum is not None and maximum is not None:
         return range_of(minimum, maximum)
     if value <= 0:

@@ -145,7 +145,7 @@ def _interrupted(store: Store, study: Study) -> Interrupted:
         stored = store.newest(digest=digest(study))
         kept = len(store.finished_keys(stored.id)) if stored else 0
     except StoreError as error:
-        return Interrupted(what=f"no run is known to be stored. {error.message}", hint=error.advice)
+        return Interrupted(what=f"no run is known to be kept. {error.message}", hint=error.advice)
     what = f"{kept} runs are stored, nothing of them is lost"
     return Interrupted(what=what, hint="run the same command again, or ktrial tune --resume: it goes on")
 

@@ -185,7 +185,7 @@ class TrialEvaluator:
         levels = dict(failed[0].planned.treatment.levels)
         settings = ", ".join(f"{name}={value}" for name, value in levels.items()) or "the baseline"
         raise SearchFailed(
-            f"The machine failed {_ATTEMPTS} times with {settings}, so nothing is known about them: "
+            f"The machine failed {_ATTEMPTS} times with {settings}, so that nothing is known of it: "
             f"{failed[0].reason}",
             hint="nothing is concluded from that, and what was measured is kept: ktrial tune --resume goes "
             "on with it; ktrial doctor says what this host lacks",
@@ -228,7 +228,9 @@ class TrialEvaluator:
         if wrong := [trial.order for trial in event.trials if trial.order not in orders]:
             first = min(wrong)
             self.forget([trial for trial in self._evaluated if trial.order >= first])
-            raise SearchMisled(f"The search went on from an unreliable run (run {first + 1}): {event.why}")
+            raise SearchMisled(
+                f"The search went on from a run that is not to be believed (run {first + 1}): {event.why}"
+            )
         self.forget(event.trials)
         return len(event.trials)
 

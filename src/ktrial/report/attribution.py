@@ -301,9 +301,7 @@ def sum_of(explanation: Explanation, rows: Iterable[FunctionDifference], name: s
 
 _MOST = 12
 """Lines of each kind; what is left is counted."""
-CAUSES = (
-    "Suspected causes, not measured: settings whose metrics moved as they predict (explain --prove measures)"
-)
+CAUSES = "Suspected causes, not measured: settings whose metrics moved as they say (explain --prove measures)"
 
 
 def sections(differences: Differences, measured: Container[str] = ()) -> tuple[Section, ...]:
@@ -330,12 +328,12 @@ def sections(differences: Differences, measured: Container[str] = ()) -> tuple[S
         ),
         _section("Boot parameters", list(_boot(differences))),
         _section(
-            "Suspected, not measured: options of the configuration whose names match these functions",
+            "Suspected, not measured: options of the configuration that own these functions by their names",
             owned,
         ),
         _section("Settings, as the kernels boot", [_setting(difference) for difference in changed]),
         _section(
-            "Counters per operation",
+            "Counters, an operation",
             [
                 f"{counter.counter}: {number_format.number(counter.before)} → "
                 f"{number_format.number(counter.after)}"

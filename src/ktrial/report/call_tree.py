@@ -497,9 +497,9 @@ _LONG_WAY = 6
 # The table of a difference along the tree of calls: net, with all that is called, callers above.
 
 CALL_TREE_MEANING = (
-    "Net: a row counts a function with all that it calls, at the same place in both kernels' call trees; "
-    "the rows below it are what it calls. a → b: only the first kernel calls a there, only the second "
-    "calls b. own: instructions not shown in a row below."
+    "Net: each row with all that it calls, at the same place in both kernels' trees of calls; below it what "
+    "it calls. a → b: only the first calls a there, only the second b. own: what no row below it has, "
+    "because it cancels or is too small."
 )
 
 _CALLS = " › "

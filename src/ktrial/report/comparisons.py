@@ -320,9 +320,8 @@ def scatter_kinds(record: StudyRecord) -> dict[Place, tuple[Scatter, ...]]:
 # The tables of interactions: one for every two factors, each with one level besides its baseline.
 
 INTERACTION_MEANING = (
-    "The effect of the first factor, with the second at its baseline and with the second changed; all "
-    "else is as in the baseline. The interaction is the ratio of the two effects: 0 % means that they "
-    "multiply."
+    "What the first factor changes, while the second is at its baseline and while it is not; all else is as "
+    "in the baseline. The interaction is the one divided by the other: 0 % where the two effects multiply."
 )
 
 

@@ -35,14 +35,14 @@ _NAMES = {
     "stlb": "translations from the second level",
     "walk": "page walks",
     "misprediction": "mispredicted branches",
-    "classes": "expensive instructions, interrupts and devices, less what stores do not wait for",
+    "classes": "dear instructions, interrupts and devices, less what stores do not wait for",
 }
 
 
 def figures(count: Fidelity) -> str:
     """Correlations, error and slope."""
     if count.rms_error is None or count.slope is None:
-        return f"no pair is decided in both; {count.undecided_in_exact} only in real time"
+        return f"no pair is decided on both; {count.undecided_in_exact} only in real time"
     return (
         f"Spearman {interval(count.spearman)}, Pearson {interval(count.pearson)}, "
         f"RMS error of log ratios {count.rms_error:.3f}, slope {count.slope:.2f}; "
@@ -75,15 +75,12 @@ def disagreement(pair: FidelityPair, count: str) -> str:
 def explained(pair: FidelityPair) -> str:
     """Which kinds of modelled cost moved, the largest first."""
     if not pair.costs:
-        return "no cycles were modelled: misses are not known"
+        return "no cycles were modelled, so that nothing is known of misses"
     total = sum(map(abs, pair.costs.values()))
     moved = sorted(pair.costs.items(), key=lambda part: -abs(part[1]))
     parts = [f"{_NAMES[name]} {by:+,.0f}" for name, by in moved if abs(by) > _LEAST_SHARE * total]
     if not parts:
-        return (
-            "nothing that is modelled moved: the cause is waiting, other CPUs, or something that is not "
-            "modelled"
-        )
+        return "nothing that is modelled moved: waiting, other CPUs, or what is not modelled"
     return f"modelled cycles an operation moved by {', '.join(parts)}"
 
 
@@ -98,7 +95,7 @@ def lines(result: FidelityResult) -> Iterable[str]:
         for pair in count.disagreements:
             yield f"Other sign by {count.count}: {disagreement(pair, count.count)}"
     if result.workloads:
-        yield "Workloads compared with each other, as the baseline runs them:"
+        yield "Workloads beside each other, as the baseline runs them:"
         yield from (f"  {count.sentence}" for count in result.across)
     if result.fitted:
         yield from fit_lines(result.fitted)

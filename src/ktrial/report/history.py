@@ -68,12 +68,13 @@ def history_page(
     baselines: Mapping[int, str] | None = None,
     reasons: Reasons | None = None,
     proofs: Proofs | None = None,
+    regressions: Mapping[tuple[str, str], str] | None = None,
 ) -> str:
     """The page as text. `sheet`: where the style sheet lies; else it is inside the page. `json`: where its
     numbers lie.
 
     `baselines`: a study's number → the label of its baseline, against which its page explains; `reasons`:
-    where on that page.
+    where on that page. `regressions`: a metric and the first kernel with a regression → its page.
     """
     label = history.workload  # `seq-read(path=/mnt, size=8)`: the parameters stand apart
     name, _, parameters = label.removesuffix(")").partition("(")
@@ -92,6 +93,7 @@ def history_page(
         "baselines": baselines or {},
         "reasons": reasons or {},
         "proofs": proofs or {},
+        "regressions": regressions or {},
         "crumbs": crumbs,
         "sheet": sheet,
         "json": json,

@@ -98,7 +98,7 @@ def sentence(difference: KernelDifference) -> str:
         for word, changes in (("option", difference.options), ("module", difference.modules))
         if changes
     ]
-    return f"They differ in {' and '.join(parts)} that follow from the source or the compiler."
+    return f"They differ in {' and '.join(parts)} that nobody decided on."
 
 
 class KernelChange(NamedTuple):
@@ -203,13 +203,13 @@ def _folded(difference: KernelDifference) -> Iterator[Listing]:
     ):
         yield Listing("follow from the compiler and its kin", names)
     if names := tuple(option_change(option) for option in difference.options if option.of_command_line):
-        yield Listing("of the built-in command line", names)
+        yield Listing("of the command line that is built in", names)
 
 
 _OFFERED = {
-    "kernel": "that only one of the two offers: new, gone, or its dependencies are not met",
-    "drivers": "of drivers, ciphers and file systems that only one of the two offers",
-    "capabilities": "of abilities of architectures and drivers that only one of the two offers",
+    "kernel": "one of the two does not offer: new, gone, or its dependencies are not met",
+    "drivers": "of drivers, ciphers and file systems one of the two does not offer",
+    "capabilities": "that tell what an architecture or driver can do one of the two does not offer",
 }
 
 _CAPABILITY = re.compile(

@@ -68,12 +68,10 @@ def exercised(result: SeriesResult) -> str:
     if not changed:
         data = sorted({name for step in result.steps for name in step.data})
         if data:
-            return (
-                f"The series changes no function, only data: {_named(data)}. No profile shows who reads it."
-            )
+            return f"The series changes no function, but data: {_named(data)}. No profile tells who reads it."
         return "The series changes no function and no data of the kernel in this configuration."
     if not result.counted:
-        return f"The series changes {_functions(len(changed))}; no profile shows who executes them."
+        return f"The series changes {_functions(len(changed))}; no profile tells who executes them."
     by = "the workloads that were asked for" if result.asked else "any workload"
     if not idle:
         if len(changed) == 1:
@@ -116,7 +114,7 @@ def sums(result: SeriesResult) -> str:
     if not result.is_exact:
         wrong = [cell.workload for cell in result.totals if result.sum_of(cell.workload) != cell.difference]
         names = ", ".join(wrong)
-        return f"WARNING: the steps do not add up to base and tip in {names}: that is a bug in ktrial."
+        return f"WARNING: the steps do not add up to base and tip in {names}: that is a defect of ktrial."
     return (
         f"From base to tip, in {counted(result)} an operation, which the steps add up to exactly: "
         + ", ".join(f"{cell.workload} {exact(cell.difference)}" for cell in result.totals)
@@ -177,7 +175,7 @@ def _marks(result: SeriesResult) -> str:
     """What the marks in the table stand for that readers may not know."""
     if not any(cell.is_open for cell in (*result.cells, *result.totals)):
         return ""
-    return f"{_OPEN} other layouts of the same code show otherwise: the patch need not be the cause"
+    return f"{_OPEN} other layouts of the same code say otherwise: it need not be the patch's"
 
 
 def _origin(result: SeriesResult) -> str:
@@ -202,7 +200,7 @@ def alone_lines(result: SeriesResult, alone: Sequence[Alone]) -> Iterator[str]:
         if patch.depends:
             among_others = (result.cell(patch.number, name) for name in patch.depends)
             among = ", ".join(f"{cell.workload} {_change(cell)}" for cell in among_others if cell)
-            yield _wrapped(f"it depends on earlier patches, among them {among}", "      ", "      ")
+            yield _wrapped(f"it depends on the patches before it: among them {among}", "      ", "      ")
 
 
 def changed_workloads(result: SeriesResult) -> list[str]:
@@ -316,7 +314,7 @@ def _said_of(step: Step) -> Iterator[str]:
     for note in step.notes[:_MOST_NOTES]:
         yield _wrapped(one_line(note), "  ", "    ")
     if more := step.notes[_MOST_NOTES:]:
-        yield f"  and {len(more)} more {('hunk' if len(more) == 1 else 'hunks')} at other lines than it says"
+        yield f"  and {len(more)} more {'hunk' if len(more) == 1 else 'hunks'} elsewhere than it says"
 
 
 def _cell_lines(cell: SeriesCell, top: int, unit: str) -> Iterator[str]:
@@ -640,4 +638,4 @@ def _functions_in_markdown(cell: SeriesCell, top: int) -> str:
         f"{code(row.name)} {exact(part)}{' (changed by the patch)' if cell.is_changed(row) else ''}"
         for row, part in cell.functions(top)
     )
-    return ", ".join(parts) or "no function shows more"
+    return ", ".join(parts) or "no function tells more"

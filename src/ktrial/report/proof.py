@@ -26,7 +26,7 @@ def closing(proof: Proof) -> Iterator[str]:
     if against := [cause for cause in proof.tested if _is_against(proof, cause)]:
         yield _against(against, proof)
     elif not proof.together:
-        yield "Nothing that was taken back contributes to the difference."
+        yield "Nothing that was taken back has a part of the difference."
     unexplained = proof.share(proof.unexplained)
     yield (
         f"Not explained by anything that was taken back: {number_format.signed(proof.unexplained)} "
@@ -34,7 +34,7 @@ def closing(proof: Proof) -> Iterator[str]:
     )
     if proof.control:
         moved = number_format.number(proof.control)
-        yield f"Control: a write or a boot parameter without effect moved the count by {moved} at most."
+        yield f"A write or a boot parameter that changes nothing moved the count by {moved} at most."
     yield from _without_part(proof)
     yield _used(proof)
 
@@ -55,8 +55,8 @@ def _against(against: Sequence[Tried], proof: Proof) -> str:
     """What has a negative share is no cause of the difference: that a table of causes has it is explained."""
     beginning = "" if proof.together else "Nothing that was taken back makes the difference smaller. "
     return (
-        f"{beginning}Of negative share, because the difference is larger without: {_names(against)}; no "
-        "cause of it, but of something that the rest outweighs."
+        f"{beginning}Of negative share, so that the difference is larger without: {_names(against)}; "
+        "no cause of it, but of something that the rest outweighs."
     )
 
 
@@ -74,9 +74,9 @@ def _without_part(proof: Proof) -> Iterator[str]:
     moved = [cause for cause in proof.tested if cause.status is Status.UNCERTAIN]
     still = [cause for cause in proof.tested if cause.status is Status.NOTHING]
     if moved:
-        yield f"Not distinguishable from a write without effect: {_names(moved)}."
+        yield f"No part that can be told from a write that changes nothing: {_names(moved)}."
     if still:
-        yield f"Without any effect (not one instruction more or less): {_names(still)}."
+        yield f"Not one instruction more or less, so that nothing here depends on it: {_names(still)}."
     yield from _groups(proof)
     for cause in proof.tested:
         if cause.status in {Status.REFUSED, Status.FAILED}:
@@ -111,7 +111,7 @@ def _groups(proof: Proof) -> Iterator[str]:
             yield f"Not divided up, {_moved(proof, group.effect)} together: {', '.join(group.names)}."
         if group.kind is GroupKind.ONLY_TOGETHER:
             yield (
-                f"Beyond their separate shares, these have {_moved(proof, group.effect)} together: "
+                f"Beyond what each of them has alone, these have {_moved(proof, group.effect)} together: "
                 f"{', '.join(group.names)}."
             )
 
@@ -131,12 +131,12 @@ def _together(proof: Proof, together: Together) -> str:
     if together.effect is None:
         return f"Together ({names}): not measured: {together.reason}."
     if len(together.names) == 1:
-        return f"One thing contributes to the difference: {names}."
+        return f"One thing has a part of the difference: {names}."
     part, share = number_format.signed(together.effect), number_format.share(proof.share(together.effect))
     over = spread(proof, together.effects)
     return (
-        f"All that contribute, taken back together ({names}): {part} instructions an operation, {share} % "
-        f"of the difference ({over} %); shares need not add up."
+        f"All that have a part, taken back together ({names}): {part} instructions an operation, "
+        f"{share} % of the difference ({over} %); shares need not add up."
     )
 
 

@@ -16,11 +16,11 @@ from ktrial.model.parallel import (
 )
 
 SCALING_MEANING = (
-    "Speed-up: how many times as much work gets done as with the fewest CPUs; for a time, how many times "
-    "as fast. Efficiency: the share of each added CPU that is used. The law is Gunther's Universal "
-    "Scalability Law: contention σ is the share of the work that is done one after another, coherence κ "
-    "is what each pair of CPUs costs. The brackets hold their intervals at 95 % over the seeds. A "
-    "contention above 1 is not a share: several CPUs then get less done than one."
+    "Speed-up: how many times as much gets done as with the fewest CPUs; of a time, how many times as fast. "
+    "Efficiency: the share of each added CPU that is used. The law is Gunther's Universal Scalability Law: "
+    "contention σ is the share of the work that is done one after another, coherence κ is what each pair of "
+    "CPUs costs; in brackets stand their intervals at 95 % over the seeds. A contention above 1 is no share: "
+    "several CPUs then get less done than one."
 )
 CHANGES_MEANING = (
     "A latency or a count does not say how much gets done, so it has no speed-up. Change: against the fewest "
@@ -203,9 +203,9 @@ _LAWS: tuple[Field[ScalingCurve], ...] = (
 # The table of what CPUs spend no work on.
 
 WAITS_MEANING = (
-    "Waiting: in loops until another CPU has done something. Idle: with nothing to run. Both are in "
-    "percent of the time of all CPUs, under the first seed. Beside each stands the place with most of it, "
-    "and who wanted the lock."
+    "Waiting: in loops until another CPU has done something; idle: with nothing to run; in percent of the "
+    "time of all CPUs, under the first seed. Beside it stands the place that has most of it, and who wanted "
+    "the lock."
 )
 
 

@@ -95,7 +95,7 @@ def whole_cost(record: StudyRecord) -> str:
     where = f"{worst.sampled.workload}, {worst.treatment}"
     total = number_format.counted(sum(trial.sampled.readings for trial in record.sampled), "reading")
     most = cost(worst.sampled, exact=exact)
-    return f"monitors: {total} while programs ran; the most expensive, {where}: {most}"
+    return f"monitors: {total} while programs ran; the dearest, {where}: {most}"
 
 
 def rate(times: Sequence[float], values: Sequence[float]) -> list[tuple[float, float]]:

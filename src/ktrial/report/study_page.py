@@ -213,6 +213,7 @@ def words_and_parts(parts: Sequence[str]) -> tuple[str, ...]:
 
 
 _WITHOUT = (
-    '<noscript><p class="notice">The script of this page unpacks its closed sections, and does not run '
-    "here. <code>ktrial report --whole</code> writes a page without anything closed.</p></noscript>"
+    '<noscript><p class="notice">This page is large: what is closed is packed, and unpacked by its script, '
+    "which does not run here. <code>ktrial report --whole</code> writes a page without anything closed.</p>"
+    "</noscript>"
 )

@@ -71,8 +71,8 @@ def two_estimates(tuned: Tuned) -> str:
         number_format.change(finalist) for finalist in (candidates[0].fresh, candidates[0].expected)
     )
     return (
-        f"Fresh runs alone show {fresh}, and the runs of the search predict {expected}: both count, as "
-        "far as they agree."
+        f"Fresh runs alone show {fresh}, the runs of the search let expect {expected}: both count, "
+        "as far as they agree."
     )
 
 
@@ -230,11 +230,8 @@ def not_acting_text(shown: Acting, tuned: Tuned) -> str:
         differ = number_format.percentage(shown.spread)
         least = number_format.percentage(tuned.smallest_effect)
         beyond = " beyond their noise" if tuned.noise else ""
-        return (
-            f"No knob has a shown effect: the runs differ by {differ}{beyond}, and the smallest effect "
-            f"that can be shown is {least}."
-        )
-    return f"Without a shown effect: {', '.join(shown.others)}."
+        return f"No knob is shown to act: the runs differ by {differ}{beyond}, and {least} can be shown."
+    return f"Not shown to act: {', '.join(shown.others)}."
 
 
 def importance(shares: Iterable[Importance]) -> Table:
@@ -373,7 +370,7 @@ _INTERACTIONS: tuple[Field[TunedInteraction], ...] = (
     Field(Column("one", "one"), lambda row: name(f"{row.first}={row.first_values[1]}")),
     Field(Column("other", "other"), lambda row: name(f"{row.second}={row.second_values[1]}")),
     Field(
-        Column("ratio", "together, against the separate effects", numeric=True),
+        Column("ratio", "together, beside what each does alone", numeric=True),
         lambda row: change(row.ratio),
     ),
     Field(Column("interval", "interval", "%", numeric=True), lambda row: interval(row.low, row.high)),
@@ -673,7 +670,7 @@ def _confirmation(tuned: Tuned) -> Iterator[str]:
     yield two_estimates(tuned)
     if tuned.seen is not None and tuned.comparisons and tuned.noise:
         seen = number_format.change(tuned.seen)
-        yield f"The best single run of the search showed {seen}: that includes chance."
+        yield f"The best single run of the search showed {seen}: chance is in that."
 
 
 def _failed(tuned: Tuned) -> Iterator[str]:

@@ -59,6 +59,7 @@ class Content:
         self._store = None
         self._numbers: StoredNumbers | None = None
         self._running: frozenset[int] = frozenset()
+        self._followed = ""
         self._studies: dict[int, StoredStudy] = {}
         self._outcomes: dict[int, KnownResult] = {}
         self._pages: Pages | None = None
@@ -87,7 +88,9 @@ class Content:
         """Read what has changed since the last time."""
         states, before = store.study_states(), self._numbers
         running = frozenset(study.study_id for study in running_studies(store) if study.is_alive)
-        if self._pages and before and (states, running) == (before.states, self._running):
+        followed = store.regressions_state()
+        same = (states, running, followed) == (before.states if before else {}, self._running, self._followed)
+        if self._pages and before and same:
             return self._pages
         numbers = stored_numbers(store, before=before)
         old = before.states if before else {}
@@ -98,7 +101,7 @@ class Content:
         for number in (self._studies.keys() - numbers.states.keys()) | changed:
             self._studies.pop(number, None)
         self._studies |= {stored.id: stored for stored in store.studies(changed)}
-        self._numbers, self._running, self._texts = numbers, running, {}
+        self._numbers, self._running, self._followed, self._texts = numbers, running, followed, {}
         self._pages = Pages(
             numbers,
             [self._studies[number] for number in sorted(self._studies)],

@@ -124,7 +124,12 @@ def _listening(address: str, port: int) -> socket.socket:
 #
 # No place is a path in a file system: it is looked up among the pages that the store has.
 
-_TYPES = {"html": "text/html", "json": "application/json", "css": "text/css"}
+_TYPES = {
+    "html": "text/html",
+    "json": "application/json",
+    "css": "text/css",
+    "atom": "application/atom+xml",
+}
 
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",

@@ -1,7 +1,8 @@
 """Whether what is stored is what was stored: digests noted with each write, and compared with each read.
 
-This file has those of a study: of what it asks for, of a search's answer, of what differs between its kernels
-and of what was proved; and which trials it has. Those of each trial are in `trial_rows`.
+This file has those of a study: of what it asks for, of a search's answer, of what differs between its
+kernels, of what was proved and of regressions; and which trials it has. Those of each trial are in
+`trial_rows`.
 """
 
 import hashlib
@@ -21,14 +22,17 @@ from ktrial.store.schema import (
     digests,
     kernel_differences,
     proofs,
+    regressions,
     studies,
     study_digests,
     trials,
 )
 from ktrial.store.sqlite import undecodable_text
 
-STUDY, ANSWER, PROOF = "study", "answer", "proof"
+STUDY, ANSWER, PROOF, REGRESSION = "study", "answer", "proof", "regression"
 KERNEL_DIFFERENCE = "kernel difference"
+_TABLES = {ANSWER: answers, KERNEL_DIFFERENCE: kernel_differences, PROOF: proofs, REGRESSION: regressions}
+"""What is stored of a study beside its trials."""
 TRIALS = "trials"
 """Noted in place of a digest: which trials there are (TrialSet)."""
 REMOVAL = "removal of trials"
@@ -69,7 +73,7 @@ class StudyCheck(NamedTuple):
     id: int
     name: str
     damaged: tuple[str, ...]
-    """`study`, `answer`, `kernel difference`, `proof`: what is not as it was stored."""
+    """`study`, `answer`, `kernel difference`, `proof`, `regression`: what is not as it was stored."""
 
 
 def check_studies(connection: Connection) -> Iterator[StudyCheck]:
@@ -88,7 +92,7 @@ def _damaged_parts(connection: Connection, noted: StudyDigests, number: int) -> 
         is_sound = False
     if not is_sound:
         yield STUDY
-    for table, kind in ((answers, ANSWER), (kernel_differences, KERNEL_DIFFERENCE), (proofs, PROOF)):
+    for kind, table in _TABLES.items():
         try:
             for row in connection.execute(select(table).where(table.c.study_id == number)).mappings():
                 if noted.get((number, part_of(kind, row))) != digest_of_content(row["content"]):
@@ -99,15 +103,16 @@ def _damaged_parts(connection: Connection, noted: StudyDigests, number: int) -> 
 
 def remove_damaged_parts(connection: Connection, check: StudyCheck) -> None:
     """Take away what is damaged; with what a study asks for its trials go too: they answer nothing then."""
-    tables = {ANSWER: answers, KERNEL_DIFFERENCE: kernel_differences, PROOF: proofs}
     if STUDY in check.damaged:
         remove_study(connection, check.id)
         return
     for part in set(check.damaged):
-        rows = connection.execute(select(tables[part]).where(tables[part].c.study_id == check.id)).mappings()
+        rows = connection.execute(
+            select(_TABLES[part]).where(_TABLES[part].c.study_id == check.id)
+        ).mappings()
         for name in [part_of(part, row) for row in rows]:
             log.note(connection, log.LogEntry(log.PART_REMOVED, check.id, name))
-        connection.execute(delete(tables[part]).where(tables[part].c.study_id == check.id))
+        connection.execute(delete(_TABLES[part]).where(_TABLES[part].c.study_id == check.id))
 
 
 def remove_study(connection: Connection, study_id: int) -> bool:
@@ -120,16 +125,21 @@ def remove_study(connection: Connection, study_id: int) -> bool:
 
 
 def part_of(kind: str, row: Mapping[Any, Any]) -> str:
-    """What a row of a study's part is noted as: each difference and each proof by itself."""
-    if kind == KERNEL_DIFFERENCE:
-        return f"{KERNEL_DIFFERENCE} {row['before']} {row['after']}"
-    return f"{PROOF} {row['difference']}" if kind == PROOF else kind
+    """What a row of a study's part is noted as: each difference, proof and regression by itself."""
+    match kind:
+        case "kernel difference":
+            return f"{kind} {row['before']} {row['after']}"
+        case "proof":
+            return f"{kind} {row['difference']}"
+        case "regression":
+            return f"{kind} {row['regression']}"
+        case _:
+            return kind
 
 
 def kind_of(part: str) -> str:
     """Of which kind a part is that is noted so."""
-    kinds = (ANSWER, KERNEL_DIFFERENCE, PROOF)
-    return next((kind for kind in kinds if part == kind or part.startswith(f"{kind} ")), part)
+    return next((kind for kind in _TABLES if part == kind or part.startswith(f"{kind} ")), part)
 
 
 def digest_of_content(content: bytes) -> str:

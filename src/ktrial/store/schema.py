@@ -280,6 +280,18 @@ proofs = Table(
 """Which causes were proved. `difference`: SHA-256 of the workload and the two treatments; `content` is
 model.attribution.Proof as JSON, compressed by zlib: some 2 KB."""
 
+regressions = Table(
+    "regressions",
+    metadata,
+    Column("id", whole_number, primary_key=True),
+    Column("study_id", ForeignKey("studies.id", ondelete="CASCADE"), nullable=False),
+    Column("regression", String(64), nullable=False),
+    Column("content", LargeBinary, nullable=False),
+    UniqueConstraint("study_id", "regression"),
+)
+"""Regressions that a study was the first to measure. `regression`: its id; `content` is
+model.regression.Regression as JSON, compressed by zlib: below 1 KB."""
+
 digests = Table(
     "digests",
     metadata,

@@ -23,6 +23,7 @@ from ktrial.model.kernel import KernelDifference
 from ktrial.model.machine import Activity, MachineLease
 from ktrial.model.notation import nearest
 from ktrial.model.profile import Profile
+from ktrial.model.regression import Regression
 from ktrial.model.study import Study
 from ktrial.model.trial import Outcome, SampleSeries, Trial
 from ktrial.model.tuning import Tuned
@@ -49,6 +50,7 @@ from ktrial.store.study_rows import (
     KERNEL_DIFFERENCES,
     OF_STUDY,
     PROOFS,
+    REGRESSIONS,
     StoredStudy,
     StudySummaries,
     Summary,
@@ -356,6 +358,21 @@ class Store:
     def proved(self) -> frozenset[int]:
         """Studies that have a proof."""
         return self.transactions.read(study_rows.studies_with_proofs)
+
+    def add_regression(self, study_id: int, regression: Regression) -> None:
+        """Store what is known of a regression, with the study that was the first to measure it; what was
+        stored of it there is replaced.
+        """
+        content = compressed(regression)
+        self._add_part(REGRESSIONS, {"study_id": study_id, "regression": regression.id, "content": content})
+
+    def regressions(self) -> tuple[tuple[int, Regression], ...]:
+        """Each regression that was stored, with the study that was the first to measure it."""
+        return tuple(self.transactions.read(study_rows.every_regression))
+
+    def regressions_state(self) -> str:
+        """What changes when anything changes that is stored of regressions."""
+        return self.transactions.read(study_rows.regressions_state)
 
     def _add_part(self, part: study_rows.StudyPart, row: dict[str, object]) -> None:
         with contextlib.suppress(Conflict):  # another process stored it in between

@@ -25,6 +25,7 @@ from sqlalchemy import (
 )
 
 from ktrial.fault_points import fault_point
+from ktrial.model.regression import Regression
 from ktrial.model.study import Study
 from ktrial.model.trial import Outcome
 from ktrial.store import integrity, log
@@ -32,6 +33,7 @@ from ktrial.store.integrity import (
     ANSWER,
     KERNEL_DIFFERENCE,
     PROOF,
+    REGRESSION,
     STUDY,
     UNREADABLE,
     NotAsStored,
@@ -48,6 +50,7 @@ from ktrial.store.schema import (
     from_utc,
     kernel_differences,
     proofs,
+    regressions,
     studies,
     study_digests,
     summaries,
@@ -267,7 +270,8 @@ KERNEL_DIFFERENCES = StudyPart(
     KERNEL_DIFFERENCE, kernel_differences, ("before", "after"), "difference between kernels"
 )
 PROOFS = StudyPart(PROOF, proofs, ("difference",), PROOF)
-STUDY_PARTS = (ANSWERS, KERNEL_DIFFERENCES, PROOFS)
+REGRESSIONS = StudyPart(REGRESSION, regressions, ("regression",), REGRESSION)
+STUDY_PARTS = (ANSWERS, KERNEL_DIFFERENCES, PROOFS, REGRESSIONS)
 
 
 def store_part(connection: Connection, part: StudyPart, row: Mapping[str, Any]) -> None:
@@ -299,12 +303,32 @@ def studies_with_proofs(connection: Connection) -> frozenset[int]:
     return frozenset(connection.scalars(select(proofs.c.study_id).distinct()))
 
 
+def every_regression(connection: Connection) -> list[tuple[int, Regression]]:
+    """Each with the study that was the first to measure it. Raises as `read_parts`."""
+    numbers = connection.scalars(select(regressions.c.study_id).distinct().order_by(regressions.c.study_id))
+    return [
+        (number, regression)
+        for number in list(numbers)
+        for regression in read_parts(connection, REGRESSIONS, number, Regression)
+    ]
+
+
+def regressions_state(connection: Connection) -> str:
+    """A digest that changes with what is stored of regressions."""
+    query = select(study_digests.c.what, study_digests.c.digest).where(
+        study_digests.c.what.startswith(f"{REGRESSION} ")
+    )
+    rows = sorted(map(tuple, connection.execute(query)))
+    return hashlib.sha256(repr(rows).encode()).hexdigest()
+
+
 def study_states(connection: Connection, number: int | None = None) -> dict[int, str]:
     """A study's number → a digest that changes with its trials, its answer, proofs and kernel differences.
     `number`: of this one alone.
 
-    It is made of indexes alone, and trials are not read: one that is stored is never changed; only one that
-    did not complete is ever replaced, by one that was started later.
+    Regressions say nothing about a study's numbers, and do not change it. It is made of indexes alone, and
+    trials are not read: one that is stored is never changed; only one that did not complete is ever replaced,
+    by one that was started later.
     """
 
     def only(column: ColumnElement[int]) -> Iterable[ColumnElement[bool]]:
@@ -321,7 +345,7 @@ def study_states(connection: Connection, number: int | None = None) -> dict[int,
         trials.c.outcome.in_(not_completed),
     )
     noted = select(study_digests.c.study_id, study_digests.c.what, study_digests.c.digest).where(
-        *only(study_digests.c.study_id)
+        *only(study_digests.c.study_id), study_digests.c.what.not_like(f"{REGRESSION} %")
     )
     numbers = connection.scalars(select(studies.c.id).where(*only(studies.c.id)))
     states = {study_id: hashlib.sha256() for study_id in numbers}

@@ -132,7 +132,7 @@ def test_the_report_says_why_with_what_the_trials_kept(tmp_path: Path) -> None:
     assert why.frames
     assert {
         "Levels",
-        "Suspected, not measured: options of the configuration whose names match these functions",
+        "Suspected, not measured: options of the configuration that own these functions by their names",
     } & {section.title for section in why.around}
     page = report.study_html(record, (why,))
     assert "x64_sys_call" in page

@@ -62,7 +62,7 @@ def test_which_two_treatments_are_meant(
         (
             THREE,
             {},
-            "quick has 3 treatments; --to says which one to explain.",
+            "quick has 3 treatments; --to has to say which one is explained.",
             "its treatments are debian:6.1, debian:6.6, debian:6.12",
         ),
         (
@@ -92,7 +92,7 @@ def test_which_two_treatments_are_meant(
         (
             a_study(),
             {},
-            "quick has 2 workloads; --workload says which one to explain.",
+            "quick has 2 workloads; --workload has to say which one is explained.",
             "its workloads are fork, pipe",
         ),
         (

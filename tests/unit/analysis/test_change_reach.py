@@ -138,7 +138,7 @@ def test_a_module_of_the_same_name_and_a_function_that_stands_still_did_not_run(
 def test_changed_data_is_told_as_what_no_profile_shows(tmp_path: Path) -> None:
     warning = warning_of(measured(tmp_path, {"fork": {"pick": 1}, "pipe": {"pick": 1}}, slice_=24))
     assert (warning.kind, warning.is_note) == (WarningKind.CHANGE_PARTLY_RUN, True)
-    assert "changes data only (slice): no profile shows whether that is read" in warning.text
+    assert "changes data only (slice): no profile tells whether that is read" in warning.text
 
 
 def test_a_patch_that_only_moves_what_is_there_is_told_as_placement(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_a_patch_that_only_moves_what_is_there_is_told_as_placement(tmp_path: Pa
     warning = warning_of(measured(tmp_path, {"fork": {"pick": 1}, "pipe": {"pick": 1}}, inserted=room))
     assert warning.kind is WarningKind.CHANGE_NOT_RUN
     assert "changes no function and no variable of the kernel, only where they lie" in warning.text
-    assert "the verdicts show only effects of placement" in warning.advice
+    assert "the verdicts tell of placement alone" in warning.advice
 
 
 def test_a_patch_that_changes_nothing_in_the_image_is_the_same_image_and_not_equivalent(

@@ -61,7 +61,7 @@ def test_each_row_says_which_cost_moved() -> None:
     moved = {row.name: row.moved for row in cost_rows(explanation(), CostKind.CYCLES)}
     assert moved["walker"].startswith("walks +100.00")
     assert moved["guesser"] == "mispredictions +60.00"
-    assert moved["waiter"].startswith("expensive instructions and the like, some +9,0")
+    assert moved["waiter"].startswith("dear instructions and the like, some +9,0")
     assert moved["busy"] == "instructions +100"
 
 
@@ -80,7 +80,7 @@ def test_tables_say_that_it_is_no_time() -> None:
     print_costs(explanation(), None, 2, console)
     print_profile_costs(AFTER, "walks", 5, console)
     shown = console.export_text()
-    assert "by modelled cycles, per operation" in shown
+    assert "by modelled cycles, an operation" in shown
     assert shown.index("waiter") < shown.index("walker")
     assert "guesser" not in shown
     assert shown.count("modelled, not measured") == 2

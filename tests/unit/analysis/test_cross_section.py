@@ -1,4 +1,4 @@
-"""Workloads compared with each other: what an operation of each is counted at, and how long it takes."""
+"""Workloads beside each other: what an operation of each is counted at, and how long it takes."""
 
 import math
 
@@ -102,8 +102,8 @@ def test_one_workload_is_too_few() -> None:
 def test_it_is_told_in_the_text_and_on_the_page() -> None:
     reported = fidelity([(measured("exact", COUNTED), measured("host", in_time(0.3, 1.5)))])
     text = "\n".join(lines(reported))
-    assert "Workloads compared with each other" in text
+    assert "Workloads beside each other" in text
     assert reported.across[0].sentence in text
     html = fidelity_page(reported, "across")
-    assert "Workloads compared with each other" in html
+    assert "Workloads beside each other" in html
     assert "90,000" in html or "90\u202f000" in html

@@ -181,7 +181,7 @@ def test_a_function_s_own_name_is_all_that_is_known_of_a_workload_that_was_not_m
         ("gone", "→"): Match.ONLY_FROM,
         ("→", "come"): Match.ONLY_TO,
     }
-    assert row(explanation, "foo").evidence == "the second has it as foo_noprof, but does not call it there"
+    assert row(explanation, "foo").evidence == "the second has it as foo_noprof: not called there"
     assert explanation.unexplained == 0
 
 

@@ -105,16 +105,16 @@ def test_functions_of_pipe_that_are_one(pipe: Explanation, name: str, match: Mat
     ("function", "match", "evidence"),
     [
         # New in 6.1: nothing of 5.10 did its work under another name.
-        ("mas_next_slot", Match.ONLY_TO, "the first has no function of that name"),
+        ("mas_next_slot", Match.ONLY_TO, "the first has none of that name"),
         # A lock of each memory area, since 6.4: it looks like a part of its caller, but it is new.
-        ("lock_vma_under_rcu", Match.ONLY_TO, "the first has no function of that name"),
+        ("lock_vma_under_rcu", Match.ONLY_TO, "the first has none of that name"),
         # Memory that the hypervisor has not accepted yet, since 6.5.
-        ("cond_accept_memory", Match.ONLY_TO, "the first has no function of that name"),
+        ("cond_accept_memory", Match.ONLY_TO, "the first has none of that name"),
         # Their names have nothing in common, and their callers are others.
-        ("__vma_link_rb", Match.ONLY_FROM, "the second has no function of that name"),
-        ("memset_orig", Match.ONLY_TO, "the first has it too, but does not call it there"),
-        ("release_pages", Match.ONLY_FROM, "the second has it too, but does not call it there"),
-        ("lock_page_memcg", Match.ONLY_FROM, "the second has no function of that name"),
+        ("__vma_link_rb", Match.ONLY_FROM, "the second has none of that name"),
+        ("memset_orig", Match.ONLY_TO, "the first has it too: not called there"),
+        ("release_pages", Match.ONLY_FROM, "the second has it too: not called there"),
+        ("lock_page_memcg", Match.ONLY_FROM, "the second has none of that name"),
     ],
 )
 def test_what_has_no_counterpart_is_given_none(

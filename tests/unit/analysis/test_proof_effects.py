@@ -112,8 +112,10 @@ def test_what_moves_the_count_further_than_a_control_in_one_direction_is_measure
 
 def test_each_judgement_says_why() -> None:
     assert judged(1500.0, 1520.0).reason.startswith("not one instruction more or less")
-    assert judged(1490.0, 1525.0).reason == "its effect has not the same direction under all perturbations"
-    assert judged(1490.0, 1519.0).reason == ("a scheduler feature without effect moves the count as far")
+    assert judged(1490.0, 1525.0).reason == "it does not go in one direction under all perturbations"
+    assert judged(1490.0, 1519.0).reason == (
+        "a scheduler feature that changes nothing moves the count as far"
+    )
     assert judged(1490.0, 1518.0).reason == ""
     assert judged(1499.0, 1519.0, control=()).status is Status.MEASURED, "there is no control to be as far as"
 

@@ -148,7 +148,7 @@ def test_at_the_limit_it_ends_with_what_is_known() -> None:
     planted = fork_only(({7, 50}, 1.2), ({30}, 1.1))
     search = searched(planted, 80, limit=11)
     assert len(planted.built) == 11
-    assert "the limit of candidates" in search.stopped
+    assert "as many candidates" in search.stopped
     assert search.unexplained == [FORK]
 
 

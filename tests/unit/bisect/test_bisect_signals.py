@@ -212,5 +212,5 @@ def test_of_a_store_that_was_deleted_nothing_is_promised(
     monkeypatch.setattr(Machine, "before_a_program", deleting)
     ended = command(directory, arguments, "", signal.SIGINT)
     assert ended.status == 128 + signal.SIGINT
-    assert "no candidate's trials are known to be stored" in ended.messages
+    assert "no candidate's trials are known to be kept" in ended.messages
     assert "measured are kept" not in ended.messages

@@ -235,7 +235,7 @@ FORGERIES: dict[str, tuple[str, Callable[[dict[str, Any]], Any], type[BundleErro
         "trials/00001.json",
         study_changed(lambda trial: trial["planned"].update(block=17)),
         BundleDamaged,
-        "not in the study's plan",
+        "none that the study plans",
     ),
     "a number that is none": (
         "trials/00001.json",
@@ -293,7 +293,7 @@ def test_no_name_leaves_its_directory(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("mode", [0o120777, 0o020666, 0o060666, 0o010666, 0o140777, 0o040755])
 def test_nothing_but_plain_files(mode: int, tmp_path: Path) -> None:
     (tmp_path / "x.zip").write_bytes(with_entry("manifest-sha256.txt", mode))
-    with pytest.raises(NotABundle, match="not a plain file"):
+    with pytest.raises(NotABundle, match="no plain file"):
         opening(tmp_path / "x.zip")
 
 

@@ -65,10 +65,7 @@ def test_another_build_of_mke2fs_is_the_likely_reason() -> None:
         return trial.model_copy(update={"provenance": trial.provenance.model_copy(update=noted)})
 
     reasons = circumstances([(made_by("sha256:aa"), made_by("sha256:bb"))])
-    assert (
-        likely_reason(reasons)
-        == "the disk was made by another build of mke2fs: sha256:bb in place of sha256:aa"
-    )
+    assert likely_reason(reasons) == "another build of mke2fs made the disk: sha256:bb in place of sha256:aa"
 
 
 def test_parameters_stay_in_the_order_of_the_study(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def test_latencies_that_another_qemu_moves_are_told_and_contradict_nothing() -> 
     assert {number.agreement for number in again.numbers if number.unit == "µs"} == {Agreement.UNBOUNDED}
     words = {(pair.before.metric == "latency p99"): pair.word for pair in again.verdicts}
     assert words == {False: Word.CONSISTENT, True: Word.UNBOUNDED}
-    assert "6 within 2% of what another QEMU counted, 6 differ without a stated bound" in again.said
+    assert "6 within 2% of what another QEMU counted, 6 differ for which no bound is stated" in again.said
 
 
 def test_instructions_beyond_the_bound_are_contradicted_all_the_same() -> None:

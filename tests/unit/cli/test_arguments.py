@@ -160,9 +160,8 @@ def test_a_history_takes_kernels_beside_its_workload(
 def test_a_history_is_of_one_workload_and_says_what_a_mistake_is(cli: CommandLine, tmp_path: Path) -> None:
     store = str(a_store(tmp_path / "five", a_record(FIVE, ("fork", "pipe"))))
     for words, problem in (
-        ((), "Which workload?"),
         (("6.1", "6.12"), "Which workload?"),
-        (("fork", "pipe"), "fork, pipe: one workload at a time."),
+        (("fork", "pipe"), "fork, pipe: name one workload at a time."),
         (("a..b", "fork"), "Kernels a..b: a is no version."),
     ):
         result = cli("history", *words, "--store", store)

@@ -57,7 +57,7 @@ def test_a_pair_that_only_matters_together_is_told_with_what_each_does_alone(cli
     result = cli.run(*CONFIG)
     assert result.status == 0
     assert "Cause 1 (only together):" in result.output
-    assert result.output.count("alone it explains 0.0 % of it") == 2
+    assert result.output.count("alone it does 0.0 % of it") == 2
     assert result.output.splitlines()[-1] == "LEAF_50 n → y with LEAF_7 n → y explain the difference."
 
 
@@ -89,9 +89,7 @@ def test_what_an_option_needs_is_told_with_it(cli: Here) -> None:
     result = cli.run(*CONFIG)
     assert result.status == 0
     assert "  LEAF_9 n → y (Drivers › Nine)" in result.output
-    assert (
-        "  goes with what it needs: LEAF_40 n → y (LEAF_40); that alone explains 0.0 % of it" in result.output
-    )
+    assert "  goes with what it needs: LEAF_40 n → y (LEAF_40); that alone does 0.0 % of it" in result.output
     assert "unresolved" not in result.output
 
 
@@ -113,7 +111,7 @@ def test_a_dry_run_measures_nothing_and_says_what_it_would_cost(cli: Here) -> No
     result = cli.run(*CONFIG, "--dry-run")
     assert result.status == 0
     assert "64 options differ" in result.output
-    assert "at most 10 kernels built if there is one cause" in result.output
+    assert "at most 10 kernels built where one is the cause" in result.output
     assert not source.built
     plan = json.loads(cli.run(*CONFIG, "--dry-run", "--json").output)
     assert (plan["groups"], plan["candidates_for_one"], plan["trials_each"]) == (64, 10, 3)
@@ -145,11 +143,11 @@ OF_KNOBS = ("knobs", "--kernel", "debian:6.1", *FORK)
         (LEAF, "--workload: which workload, or which command?"),
         ((*LEAF, *FORK, "--margin", "2"), "--margin"),
         ((*LEAF, *FORK, "--metric", "joy"), "measures 'joy'"),
-        ((*LEAF, *FORK, "--machine", "host"), "cannot boot another kernel"),
+        ((*LEAF, *FORK, "--machine", "host"), "boots no other kernel"),
         ((*LEAF, *FORK, "--machine", "moon"), "moon"),
         (OF_KNOBS, "which knobs?"),
         (("knobs", "--knob", "vm.swappiness=60..1", *FORK), "which kernel?"),
-        ((*OF_KNOBS, "--knob", "vm.swappiness=60"), "it needs two values"),
+        ((*OF_KNOBS, "--knob", "vm.swappiness=60"), "no two values"),
         ((*OF_KNOBS, "--knob", "a.b=1..1"), "do not differ in any knob"),
         (
             (*OF_KNOBS, "--knob", "vm.swapiness=1..2", "--dry-run"),
@@ -264,7 +262,7 @@ def test_a_patch_that_does_not_apply_alone_is_grouped_with_what_it_needs(cli: He
     cli.source(FakeSource(lambda on: 900 if "0005.patch" in on else 1000, refuse=refuse))
     result = cli.run("bisect", "patches", "--patches", directory, *SOURCE, *FORK)
     assert "  0005.patch (change 5)" in result.output
-    assert "goes with what it needs: 0002.patch (change 2); that alone explains 0.0 % of it" in result.output
+    assert "goes with what it needs: 0002.patch (change 2); that alone does 0.0 % of it" in result.output
 
 
 def by_path(*knobs: str) -> list[str]:
@@ -358,8 +356,8 @@ def test_releases_end_with_two_neighbours_and_their_packages(cli: Here) -> None:
 @pytest.mark.usefixtures("releases")
 def test_the_plan_for_releases_says_what_more_than_one_step_costs(cli: Here) -> None:
     plan = " ".join(cli.run(*VERSIONS, "--dry-run").output.split())
-    assert "at most 7 candidates measured if the numbers change in one place" in plan
-    assert "and about 5 more for each further place; never more than all 20" in plan
+    assert "at most 7 candidates measured where the numbers change in one place" in plan
+    assert "and about 5 more for each further place; all 20 at the very most" in plan
     cli.measured_on(in_two_steps)
     assert cli.run(*VERSIONS).status == 0
     assert len({boot.kernel.name for boot, _ in cli.machine.programs}) <= 7 + 5

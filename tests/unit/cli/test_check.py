@@ -68,7 +68,7 @@ def test_a_kernel_beyond_the_limit_ends_with_1_and_says_by_how_much(cli: Here, t
     assert result.status == 1
     (row,) = [line for line in result.output.splitlines() if line.startswith("fork")]
     assert " ".join(row.split()) == "fork 1,000 1,100 +10.00 % +10.00 … +10.00 +1 % ✗ beyond"
-    assert "Beyond the limit: fork +10.00 %; 1 of 1 metric" in result.output
+    assert "Beyond the limit: fork +10.00 % (new); 1 of 1 metric" in result.output
     text = plain(summary.read_text())
     assert text.startswith("### Another step\n### ktrial check: ✗ beyond\n")
     assert "| `fork` | ✗ beyond | 1,000 | 1,100 | +10.00 % | +10.00 … +10.00 | +1 % |" in text

@@ -35,7 +35,7 @@ def test_analyze_prints_groups_tests_verdicts_audit_and_answer(ktrial: CommandLi
     assert "one-way ANOVA: F(1, 4) = 5677.4, p = 1.9e-07; SS 307904.1067 between, 216.9333 within" in result
     assert "experimental +28.91 % +24.78 … +33.17 453.067 (405.205 … 500.928) 5.7e-05 ✓ better" in result
     assert "! copied-values: slab_muqss_unixbench_index.csv: control, run 2 repeats" in result
-    assert result.endswith("The audit found flaws that no test can correct: copied-values.")
+    assert result.endswith("The audit found what no test can mend: copied-values.")
 
 
 def test_a_run_count_that_was_computed_is_marked(ktrial: CommandLine) -> None:

@@ -275,7 +275,7 @@ def test_trials_without_counts_by_function_are_counted_anew_and_that_is_said(
     world.kept(OLD, NEW, profiles=False)
     result = cli("explain", "upgrade")
     assert (
-        f"The stored trials have no counts by function: {OLD} and {NEW} were counted again" in result.output
+        f"The stored trials were not counted by function: {OLD} and {NEW} were counted anew" in result.output
     )
     assert [trial.treatment.label for trial in world.counted] == [OLD, NEW]
     assert json.loads(cli("explain", "upgrade", "--json").output)["counted_anew"] == [OLD, NEW]
@@ -286,7 +286,7 @@ def test_profiles_of_two_machines_are_counted_anew(
 ) -> None:
     monkeypatch.setitem(PROFILES, NEW, PROFILES[NEW].model_copy(update={"qemu": "10.0"}))
     world.kept(OLD, NEW)
-    assert "were counted again" in cli("explain", "upgrade").output
+    assert "were counted anew" in cli("explain", "upgrade").output
 
 
 def test_a_study_file_that_never_ran_is_counted_now(cli: CommandLine, world: World, tmp_path: Path) -> None:
@@ -329,9 +329,9 @@ def test_of_several_workloads_or_treatments_one_has_to_be_named(cli: CommandLine
     study = a_study("upgrade", kernels=(OLD, NEW, "debian:7.2"), workloads=("fork", "pipe"), perturbations=1)
     world.kept(OLD, NEW, "debian:7.2", study=study)
     result = cli("explain", "upgrade")
-    assert "upgrade has 2 workloads; --workload says which one to explain" in result.messages
+    assert "upgrade has 2 workloads; --workload has to say which one is explained" in result.messages
     result = cli("explain", "upgrade", "--workload", "fork")
-    assert "upgrade has 3 treatments; --to says which one to explain" in result.messages
+    assert "upgrade has 3 treatments; --to has to say which one is explained" in result.messages
     assert f"its treatments are {OLD}, {NEW}, debian:7.2" in result.messages
 
 
@@ -349,8 +349,8 @@ def test_of_several_workloads_or_treatments_one_has_to_be_named(cli: CommandLine
         ((*BOTH, "--memory", "lots"), 2, "--memory:"),
         (("--kernel", "debian:6.1", *BOTH[:2], *BOTH[4:]), 2, "--from and --to are both debian:6.1:cloud"),
         ((*BOTH[2:], "--to-boot", "a=1", "--from-boot", "a=1"), 2, "are both a=1"),
-        ((*BOTH, "--to-boot", "a b"), 2, "--to-boot: 'a b' is not a boot parameter"),
-        ((*BOTH, "--to-boot", "=1"), 2, "--to-boot: '=1' is not a boot parameter"),
+        ((*BOTH, "--to-boot", "a b"), 2, "--to-boot: 'a b' is no boot parameter"),
+        ((*BOTH, "--to-boot", "=1"), 2, "--to-boot: '=1' is no boot parameter"),
         ((*BOTH, "--to-boot", "a=1", "--to-boot", "a=2"), 2, "--to-boot: a is given twice"),
         ((*BOTH, "--from", "x"), 2, "--from: goes with a study"),
         (("nothing",), 1, "there is no study yet"),

@@ -133,7 +133,7 @@ def test_caches_are_modelled_on_request_and_told_by_function(cli: Asked) -> None
     assert ["map", "[ext4]", "1,250", "37.9", "0", "5", "5"] in table
     assert ["the", "sum", "3,300", "100.0", "0", "45", "5"] in table
     assert "L1i 32768:8:64, L1d 32768:8:64, last level 8388608:16:64" in result.output
-    assert "A modelled cycle is not a time" in result.output
+    assert "A modelled cycle is no time" in result.output
 
 
 def test_a_cache_s_shape_asks_for_caches(cli: Asked) -> None:

@@ -153,7 +153,7 @@ def test_a_dry_run_says_what_does_not_apply(
     ("words", "message"),
     [
         ((), "none was given"),
-        (("--quilt", "q"), "--quilt does not name the source"),
+        (("--quilt", "q"), "--quilt says nothing of the source"),
         (("a..b", "--quilt", "q", *ONTO), "BASE..TIP and --quilt were given"),
         (("a..b", *ONTO), "commits have their own base"),
         (("--git", ".", "--quilt", "q", *ONTO), "--git goes with BASE..TIP"),

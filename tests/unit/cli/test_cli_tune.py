@@ -152,7 +152,7 @@ def test_a_search_that_ended_with_an_error_is_not_gone_on_with(cli: Here) -> Non
     result = cli("tune", *ON, *KNOBS, "--budget", 40, "--subject-to", "instructions<=1")
     assert result.status == 1
     assert "None of the first" in result.messages
-    assert "no search was interrupted" in cli("tune", "--resume").messages
+    assert "there is no search that was interrupted" in cli("tune", "--resume").messages
     assert "None of the first" in cli("show", "tune-fork").messages
 
 

@@ -62,7 +62,7 @@ def test_where_nothing_moves_the_count_a_group_and_its_control_are_run(world: Wo
     assert moved.control == -moved.effect, "as many files written with what they have move it as far"
     statuses = {result.candidate.name: result.status for result in proof.tested}
     assert statuses["vm.inert_07"] is statuses["HRTICK"] is Status.GROUPED
-    assert "Nothing that was taken back contributes" in lines(proof)
+    assert "Nothing that was taken back has a part" in lines(proof)
     assert "vm.inert_07" in lines(proof)
 
 
@@ -90,7 +90,7 @@ def test_two_that_help_only_together_are_told(world: World, store: Store) -> Non
     assert beyond.effect == 400
     assert {"vm.inert_02", "vm.inert_21"} <= set(beyond.names)
     assert proof.unexplained == 1000
-    assert "Beyond their separate shares, these have +400" in lines(proof)
+    assert "Beyond what each of them has alone, these have +400" in lines(proof)
 
 
 @pytest.mark.nightly

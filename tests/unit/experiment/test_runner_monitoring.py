@@ -245,7 +245,7 @@ def test_a_monitor_s_cost_is_one_note_with_all_workloads() -> None:
     pipe_cost = cost(100, 99).model_copy(update={"workload": "pipe"})
     (note,) = monitor_costs(with_costs(cost(100, 101), pipe_cost))
     assert "costs fork +1.0 % (latency; 1 pair of runs), pipe −1.0 % (latency" in note.text
-    assert "one of each pair ran with it" in note.advice
+    assert "of each pair one had it" in note.advice
 
 
 def test_the_cost_is_among_the_result_s_notes_and_survives_the_store(tmp_path: Path) -> None:

@@ -291,5 +291,5 @@ def test_of_a_search_whose_store_was_deleted_nothing_is_promised(tree: Tree) -> 
 
     process = ended(tree, losing_its_store, signal.SIGINT)
     assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 128 + signal.SIGINT
-    assert "no run is known to be stored" in told(tree)
+    assert "no run is known to be kept" in told(tree)
     assert "nothing of them is lost" not in told(tree)

@@ -74,7 +74,7 @@ def test_a_file_of_a_gigabyte_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "huge.csv"
     with path.open("wb") as file:
         file.truncate(1024**3)
-    with pytest.raises(ImportFailed, match="1024 MiB; ktrial reads 32 MiB at most"):
+    with pytest.raises(ImportFailed, match="1024 MiB, where 32 MiB are the most"):
         read_file(path)
 
 

@@ -67,7 +67,7 @@ def traded(request: pytest.FixtureRequest) -> Tuned:
 
 def test_objectives_in_conflict_are_told_as_a_choice_with_confirmed_figures(traded: Tuned) -> None:
     assert traded.confirmed is None
-    assert "confirmed on fresh runs are better in both" in traded.answer
+    assert "confirmed on fresh runs none is better in both" in traded.answer
     assert "rps +" in traded.answer
     assert "p99 +" in traded.answer
     assert "worse" not in traded.answer

@@ -37,7 +37,7 @@ def test_both_have_the_whole_answer(texts: tuple[str, str]) -> None:
 
 def test_both_tell_what_fresh_runs_show_alone_and_what_the_search_let_expect(texts: tuple[str, str]) -> None:
     for text in texts:
-        assert "Fresh runs alone show +11.10 %, and the runs of the search predict +13.30 %" in text
+        assert "Fresh runs alone show +11.10 %, the runs of the search let expect +13.30 %" in text
     without = a_result().model_copy(update={"finalists": ()})
     assert "Fresh runs alone" not in tuning_page(a_study(without), without)
 

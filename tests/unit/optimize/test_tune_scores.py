@@ -34,7 +34,7 @@ def test_less_time_is_a_higher_score() -> None:
         (seen("killed"), "killed"),
         (seen(p99=1, errors=0), "it gave no time"),
         (seen(time=0.0, p99=1, errors=0), "not above zero"),
-        (seen(time=math.nan, p99=1, errors=0), "its time is nan, which is not a finite number"),
+        (seen(time=math.nan, p99=1, errors=0), "its time is nan, which is no finite number"),
         (seen(time=1.0, p99=1), "it gave no errors"),
     ],
 )

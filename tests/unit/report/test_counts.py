@@ -20,7 +20,7 @@ from ktrial.report.study_summary import counted, verdict_counts
 from ktrial.serve.live import Live
 from ktrial.store.store import open_store
 
-REASON = "the difference in string bytes counts as 13 of 320 instructions: less than the 1 % that matter"
+REASON = "what differs in string bytes weighs 13 of 320 instructions: less than the 1 % that matter"
 
 
 def with_rows_beside(record: StudyRecord) -> StudyRecord:
@@ -96,6 +96,6 @@ def test_what_runs_says_of_what_its_verdicts_are(backend: Backend) -> None:
 def test_the_definition_of_equivalent_is_true_of_a_row_that_is_too_light() -> None:
     """Such a row shows +188.89 %: it is not inside the margin, and says why it does not matter."""
     meaning = VERDICTS[Verdict.EQUIVALENT].meaning
-    assert "or its row says why a larger one does not count" in meaning
+    assert "or its row says why a larger one is too little to count" in meaning
     light = next(row for row in two_equivalent().result.comparisons if row.metric == STRING_BYTES.name)
     assert (light.verdict, bool(light.reason)) == (Verdict.EQUIVALENT, True)

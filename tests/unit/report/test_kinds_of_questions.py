@@ -106,7 +106,7 @@ def test_shares_of_a_spread_that_shows_nothing_are_not_ranked() -> None:
         tuned = a_search_whose_runs_differ_by(spread, noise)
         assert acting(tuned).importance == ()
         for text in (tuning_page(a_search(tuned), tuned), tuning_markdown(a_search(tuned), tuned)):
-            assert "No knob has a shown effect" in text
+            assert "No knob is shown to act" in text
             assert "80.0" not in text
 
 
@@ -116,7 +116,7 @@ def test_a_knob_whose_share_may_be_nothing_is_named_and_not_ranked() -> None:
     assert [share.name for share in shown.importance] == ["vm.swappiness"]
     assert shown.others == ("vm.dirty_ratio",)
     page = words_of(tuning_page(a_search(tuned), tuned))
-    assert "Without a shown effect: vm.dirty_ratio." in page
+    assert "Not shown to act: vm.dirty_ratio." in page
     assert "80.0" in page
     assert "32.7" not in page
 

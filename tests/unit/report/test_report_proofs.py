@@ -149,13 +149,13 @@ def test_what_makes_the_difference_smaller_is_no_cause_and_says_so() -> None:
     alone = proof.model_copy(update={"tested": (against, nothing), "together": None})
     text = " ".join(closing(alone))
     assert "Nothing that was taken back makes the difference smaller." in text
-    assert "Of negative share, because the difference is larger without: PLACE_LAG;" in text
-    assert "contributes to the difference" not in text
+    assert "Of negative share, so that the difference is larger without: PLACE_LAG;" in text
+    assert "has a part of the difference" not in text
     both = " ".join(closing(proof.model_copy(update={"tested": (cause, against)})))
-    assert "One thing contributes to the difference: read_ahead_kb." in both
-    assert "Of negative share, because the difference is larger without: PLACE_LAG;" in both
+    assert "One thing has a part of the difference: read_ahead_kb." in both
+    assert "Of negative share, so that the difference is larger without: PLACE_LAG;" in both
     neither = " ".join(closing(proof.model_copy(update={"tested": (nothing,), "together": None})))
-    assert "Nothing that was taken back contributes to the difference." in neither
+    assert "Nothing that was taken back has a part of the difference." in neither
     assert "negative" not in neither
 
 

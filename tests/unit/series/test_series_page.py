@@ -79,7 +79,7 @@ def test_a_number_that_another_layout_changes_is_marked_and_told(result: SeriesR
     assert re.search(r"cost-fork-50 .* \?\+5\.00%$", text, re.MULTILINE)
     told = "inconclusive: with other layouts of the same code it is between −30.00 % and +4.00 %"
     assert told in " ".join(text.split())
-    assert "? other layouts of the same code show otherwise" in text
+    assert "? other layouts of the same code say otherwise" in text
 
 
 def test_a_limit_that_another_metric_passes_is_told_with_its_name(result: SeriesResult) -> None:

@@ -125,7 +125,7 @@ def test_what_a_patch_brings_is_told_once_also_where_the_image_stays(tmp_path: P
     assert files == [4 * [name] for name in names]
     text = as_text(result, "ktrial series")
     assert text.count("noop-a: hunk") == 2
-    assert text.count("and 2 more hunks at other lines than it says") == 4
+    assert text.count("and 2 more hunks elsewhere than it says") == 4
 
 
 def test_a_kernel_with_the_same_code_elsewhere_says_so(tmp_path: Path) -> None:

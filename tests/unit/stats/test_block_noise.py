@@ -130,7 +130,7 @@ def test_far_blocks_are_told_with_both_means_and_good_ones_are_not() -> None:
 
 @pytest.mark.parametrize(
     ("independent", "made_of_it"),
-    [(False, "the standard error is multiplied by"), (True, "the interval is too narrow")],
+    [(False, "times as large for it"), (True, "the interval is too narrow")],
 )
 def test_what_is_made_of_neighbours_that_are_alike_is_told(independent: bool, made_of_it: str) -> None:
     measured = in_blocks(0.01 * alike(0.7, 1, 60)[0])

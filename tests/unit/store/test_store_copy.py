@@ -9,7 +9,7 @@ from tests.support.databases import POSTGRESQL, SQLITE, Backend, Server
 from tests.support.fault_points import declared, each_kill_at
 from tests.support.making import a_study, a_trial, planned
 from tests.support.profiles import a_profile
-from tests.support.stored_parts import ANSWER, DIFFERENCE, PROOF, SAMPLED
+from tests.support.stored_parts import ANSWER, DIFFERENCE, PROOF, REGRESSION, SAMPLED
 from typer.testing import CliRunner, Result
 
 from ktrial.cli.app import app
@@ -20,7 +20,7 @@ from ktrial.store.store import Store, open_store
 
 TABLES = (
     "studies", "trials", "samples", "counters", "profiles", "series", "digests", "answers",
-    "kernel_differences", "proofs", "study_digests",
+    "kernel_differences", "proofs", "regressions", "study_digests",
 )  # fmt: skip
 DIRECTIONS = [
     (SQLITE, POSTGRESQL),
@@ -57,6 +57,7 @@ def filled(store: Store) -> None:
     store.add_answer(first, ANSWER)
     store.add_kernel_difference(first, DIFFERENCE)
     store.add_proof(second, PROOF)
+    store.add_regression(second, REGRESSION)
 
 
 def contents(backend: Backend) -> dict[str, list[tuple[tuple[object, object], ...]]]:
@@ -93,7 +94,7 @@ def told_of(store: Backend) -> list[tuple[object, ...]]:
         return [
             (one, opened.trials(one.id), opened.answer(one.id), opened.kernel_differences(one.id),
              opened.proofs(one.id), opened.profile(one.id, planned().key, "fork"),
-             opened.sampled(one.id, planned().key))
+             opened.sampled(one.id, planned().key), opened.regressions())
             for one in opened.studies()
         ]  # fmt: skip
 

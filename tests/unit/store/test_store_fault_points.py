@@ -12,7 +12,7 @@ from tests.support.fault_points import declared, each_kill_at
 from tests.support.killing import directory_in_memory
 from tests.support.making import a_study, a_trial, planned
 from tests.support.profiles import a_profile
-from tests.support.stored_parts import ANSWER, DIFFERENCE, PROOF, SAMPLED
+from tests.support.stored_parts import ANSWER, DIFFERENCE, PROOF, REGRESSION, SAMPLED
 
 from ktrial.model.trial import Outcome
 from ktrial.store.errors import StudyNotStored
@@ -42,6 +42,8 @@ WRITES: tuple[Callable[[Store], object], ...] = (
     lambda store: store.add_answer(first(store), ANSWER.model_copy(update={"answer": "another"})),
     lambda store: store.add_proof(first(store), PROOF),
     lambda store: store.add_proof(first(store), PROOF.model_copy(update={"control": 2.0})),
+    lambda store: store.add_regression(first(store), REGRESSION),
+    lambda store: store.add_regression(first(store), REGRESSION.model_copy(update={"cause": "another"})),
     lambda store: store.study(a_study("second")),
     remove_the_second,
 )

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.support.making import a_study, a_trial, planned
 from tests.support.profiles import a_profile
-from tests.support.stored_parts import ANSWER, PROOF
+from tests.support.stored_parts import ANSWER, PROOF, REGRESSION
 from typer.testing import CliRunner
 
 from ktrial.cli.app import app
@@ -38,6 +38,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
         store.delete(store.study(a_study("deleted")))
         fill(store.study(a_study(NAMES[2])), where)
         store.add_proof(2, PROOF)
+        store.add_regression(2, REGRESSION)
     return where
 
 
@@ -76,7 +77,7 @@ def rolled_back(file: Path, _draw: random.Random, older: Path) -> None:
 
 def rows_deleted(file: Path, draw: random.Random, _older: Path) -> None:
     tables = ("studies", "trials", "samples", "counters", "profiles", "answers", "proofs", "digests")
-    table = draw.choice((*tables, "study_digests", "log_entries"))
+    table = draw.choice((*tables, "regressions", "study_digests", "log_entries"))
     with closing(sqlite3.connect(file)) as raw:
         numbers = [number for (number,) in raw.execute(f"SELECT rowid FROM {table}")]
         raw.execute(f"DELETE FROM {table} WHERE rowid = {draw.choice(numbers)}")

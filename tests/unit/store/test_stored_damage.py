@@ -9,7 +9,7 @@ from tests.support.databases import POSTGRESQL, SQLITE, Backend
 from tests.support.making import a_study, a_trial, planned
 from tests.support.profiles import a_profile
 from tests.support.runs_of_tests import at_night
-from tests.support.stored_parts import ANSWER, DIFFERENCE, PROOF
+from tests.support.stored_parts import ANSWER, DIFFERENCE, PROOF, REGRESSION
 from typer.testing import CliRunner, Result
 
 from ktrial.cli.app import app
@@ -190,6 +190,7 @@ OF_THE_STUDY = {
     "the answer": ("answer", "UPDATE answers SET content = CHANGED"),
     "a difference between kernels": ("kernel difference", "UPDATE kernel_differences SET content = CHANGED"),
     "what was proved": ("proof", "UPDATE proofs SET content = CHANGED"),
+    "what was accepted": ("regression", "UPDATE regressions SET content = CHANGED"),
 }
 
 
@@ -199,6 +200,7 @@ def with_answer(path: Backend) -> Backend:
         store.add_answer(1, ANSWER)
         store.add_kernel_difference(1, DIFFERENCE)
         store.add_proof(1, PROOF)
+        store.add_regression(1, REGRESSION)
     return path
 
 
@@ -224,6 +226,7 @@ def read_study(store: Store) -> None:
     store.answer(study.id)
     store.kernel_differences(study.id)
     store.proofs(study.id)
+    store.regressions()
 
 
 @pytest.mark.parametrize("what", OF_THE_STUDY)

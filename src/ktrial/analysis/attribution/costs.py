@@ -80,7 +80,7 @@ def _moved(sides: Sequence[tuple[Count, int]], prices: BasePrices) -> str:
         parts.append((abs(by) * _WEIGHTS[kind], f"{kind.value.replace('-', ' ')} {by:+,.2f}"))
         unexplained -= by * _WEIGHTS[kind]
     if unexplained > sum(weight for weight, _ in parts) / 2:
-        parts.append((unexplained, f"expensive instructions and the like, some {unexplained:+,.0f} cycles"))
+        parts.append((unexplained, f"dear instructions and the like, some {unexplained:+,.0f} cycles"))
     total = sum(weight for weight, _ in parts)
     named = sorted((part for part in parts if part[0] > _LEAST_PART * total), key=lambda part: -part[0])
     return ", ".join(text for _, text in named)

@@ -225,8 +225,8 @@ def _left(side: Functions, key: Key, which: str) -> str:
     if not side.known or key[1]:
         return ""
     if side.has(key):
-        return f"the {which} has it too, but does not call it there"
-    return f"the {which} has no function of that name"
+        return f"the {which} has it too: not called there"
+    return f"the {which} has none of that name"
 
 
 def inlined_functions(old: Functions, new: Functions, paired: FunctionPairs) -> dict[Key, tuple[Key, str]]:
@@ -416,7 +416,7 @@ def _place(old: Functions, new: Functions, old_key: Key, new_key: Key, paired: F
     if not both:
         above_old = _callers_of_callers(old, new, old_key, paired.there)
         both = _in_both(paired.translated(above_old), _callers_of_callers(new, old, new_key, paired.back))
-        calls += "; a function between them was added or removed"
+        calls += "; a function between has gone or come"
     return f"both are called by {names_of(both)}, {often} times {operation}{calls}"
 
 
@@ -599,7 +599,7 @@ def _added_calls(
 # functions would be one in the first and two in the second.
 
 _NOTHING_KNOWN = FunctionFiles()
-_NOT_CALLED = "the {} has it as {}, but does not call it there"
+_NOT_CALLED = "the {} has it as {}: not called there"
 
 
 @dataclass(frozen=True)
@@ -664,5 +664,5 @@ def _missing(pair: FunctionPair, key: Key, counterpart: Key | None, which: str) 
     if counterpart is None:
         return pair.evidence
     if key == counterpart:
-        return f"the {which} has it too, but does not call it there"
+        return f"the {which} has it too: not called there"
     return _NOT_CALLED.format(which, counterpart[0])

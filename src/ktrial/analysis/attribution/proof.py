@@ -112,9 +112,9 @@ def _judged(effects: Sequence[float], control: Sequence[float], candidate: Candi
             "not one instruction more or less: nothing that the workload uses depends on it",
         )
     if not (all(effect > 0 for effect in effects) or all(effect < 0 for effect in effects)):
-        return Status.UNCERTAIN, "its effect has not the same direction under all perturbations"
+        return Status.UNCERTAIN, "it does not go in one direction under all perturbations"
     if min(map(abs, effects)) <= max(map(abs, control), default=0.0):
-        return Status.UNCERTAIN, f"a {candidate.kind.value} without effect moves the count as far"
+        return Status.UNCERTAIN, f"a {candidate.kind.value} that changes nothing moves the count as far"
     return Status.MEASURED, ""
 
 

@@ -60,7 +60,7 @@ def _use(study: Study, workload: str | None) -> WorkloadUse:
         if len(study.workloads) == 1:
             return study.workloads[0]
         raise ExplanationError(
-            f"{study.name} has {len(labels)} workloads; --workload says which one to explain.",
+            f"{study.name} has {len(labels)} workloads; --workload has to say which one is explained.",
             hint=f"its workloads are {_listed(labels)}",
         )
     same = [use for use in study.workloads if use.label == workload]
@@ -122,7 +122,7 @@ def _other(study: Study, of_study: tuple[Treatment, ...], first: Treatment) -> T
     if len(of_study) == 2:
         return of_study[1]
     raise ExplanationError(
-        f"{study.name} has {len(of_study)} treatments; {TO} says which one to explain.",
+        f"{study.name} has {len(of_study)} treatments; {TO} has to say which one is explained.",
         hint=f"its treatments are {_listed([treatment.label for treatment in of_study])}",
     )
 

@@ -153,7 +153,7 @@ class BundleOptions:
             if value:
                 raise BadOption(
                     option,
-                    "it goes with a bundle; of a stored study, one trial is run again on this system",
+                    ("it goes with a bundle; of a stored study, one trial is run again on this system"),
                 )
 
 
@@ -167,7 +167,7 @@ class StoredTrialOptions:
     trial: str | None = Option(
         None,
         metavar="KEY",
-        help="A stored study: run this trial again, even a failed one, and show its console.",
+        help=("A stored study: run this trial again, even a failed one, and show its console."),
     )
 
     def refuse(self) -> None:

@@ -70,7 +70,8 @@ def check(
     """Measure a kernel against an older one, for CI and git bisect.
 
     Name the older kernel first, or a saved baseline: --against. Then name workloads (else the set quick), or
-    a command of your own: -- COMMAND. Stored trials are not run again.
+    a command of your own: -- COMMAND. Stored trials are not run again. What ktrial accept let stay is allowed
+    on top of --max.
 
     Exit codes, as git bisect run wants them: 0 within the limit; 1 beyond it; 125 if the kernel does not
     build or boot, its workload fails, or nothing can be decided; 2 for a mistake on the command line; 128 or
@@ -160,6 +161,7 @@ def _checked(
 ) -> "RegressionCheck":
     from ktrial.analysis.fidelity_citation import known
     from ktrial.cli.progress import progress
+    from ktrial.cli.running.regressions import record_check
     from ktrial.experiment import regression_check
     from ktrial.experiment import regression_check as baselines
 
@@ -178,7 +180,7 @@ def _checked(
             limits = kernel_measurement.limits(maximum, measured.workloads)
             kernel = tested.obtained(runs)
         checked = regression_check.check(kernel, baseline, measured, limits, runs)
-        return replace(checked, fidelity=known(store))
+        return replace(record_check(store, checked, "check"), fidelity=known(store))
 
 
 app = command_group("Save what a kernel costs, for later checks.")

@@ -52,21 +52,21 @@ class ExplainOptions(CountingOptions):
     workload: str | None = Option(
         None,
         metavar="W",
-        help="The workload to explain; else the only one.",
+        help=("The workload to explain; else the only one."),
         autocompletion=workloads_of_study,
     )
     before: str | None = Option(
         None,
         "--from",
         metavar="A",
-        help="The first treatment; else the baseline.",
+        help=("The first treatment; else the baseline."),
         autocompletion=treatment_names,
     )
     after: str | None = Option(
         None,
         "--to",
         metavar="B",
-        help="The second treatment; else the only other one.",
+        help=("The second treatment; else the only other one."),
         autocompletion=treatment_names,
     )
     kernel: list[str] | None = Option(

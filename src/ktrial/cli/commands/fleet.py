@@ -107,7 +107,7 @@ def status(
     address: str | None = Argument(
         None,
         metavar="[ADDRESS|FILE]",
-        help="The scheduler's address or the fleet's file; else KTRIAL_FLEET.",
+        help=("The scheduler's address or the fleet's file; else KTRIAL_FLEET."),
         show_default=False,
     ),
     json: Json = False,

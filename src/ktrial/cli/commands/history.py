@@ -1,5 +1,6 @@
 """`ktrial history` and `matrix`, with `recommend` and `systems`: numbers over kernels, and over machines."""
 
+import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -86,7 +87,10 @@ def history(
     html: PageFile = None,
     store: StoreOption = None,
 ) -> None:
-    """Show one metric over versions, and where it changed.
+    """Show where a metric changed over versions; list regressions.
+
+    Without W: the regressions of all workloads, each with its id and what became of it; with an ID all that
+    is known of one.
 
     Numbers of other machines, settings or modes are lines of their own, and never mixed. W may be written
     without its parameters where only one variant is stored. Exit code 1: a study is not what was stored; it
@@ -98,6 +102,9 @@ def history(
     from ktrial.cli.render.history import print_history
     from ktrial.cli.render.next_step import same_command
 
+    if not arguments or (len(arguments) == 1 and _REGRESSION_ID.fullmatch(arguments[0])):
+        _show_regressions(arguments[0] if arguments else None, store, json=json, whole=verbose)
+        return
     named, workload = kernels_and_stored_workload(arguments)
     kernels = [*named, *(kernels or ())]
     _check_commits(commits, {"--git": git, "--config": configuration, "--option": option}, kernels, by_time)
@@ -162,6 +169,33 @@ def history(
             next_step="" if html else same_command("--html", "history.html"),
         )
     if tell_left_out(studies.left_out):
+        raise typer.Exit(DAMAGED)
+
+
+_REGRESSION_ID = re.compile(r"(?=.*\d)[0-9a-f]{4,8}")
+"""Or the beginning of one, as git takes commits."""
+
+
+def _show_regressions(which: str | None, location: str | None, *, json: bool, whole: bool) -> None:
+    """All regressions in the store, or one."""
+    from ktrial.analysis.history.regressions import all_regressions
+    from ktrial.analysis.history.stored_numbers import stored_numbers
+    from ktrial.cli.render.regressions import print_regression, print_regressions
+    from ktrial.cli.running.regressions import find_regression, remember
+    from ktrial.report.regressions import all_as_json, as_json
+
+    with open_existing(location) as opened:
+        if which:
+            tracked = find_regression(opened, which)
+            print_json(as_json(tracked)) if json else print_regression(tracked, output(), whole=whole)
+            return
+        numbers = stored_numbers(opened, say, leave_out=True)
+        every = remember(opened, all_regressions(numbers))
+    if json:
+        print_json(all_as_json(every))
+    else:
+        print_regressions(every, output(), whole=whole)
+    if tell_left_out([study.name for study in numbers.left_out]):
         raise typer.Exit(DAMAGED)
 
 

@@ -238,14 +238,16 @@ def site(
     full: str | None = Option(
         None, metavar="N|all", help="How many more results get whole pages now; else 50."
     ),
+    url: str | None = Option(None, "--url", metavar="URL", help="Its address, for the links of its feed."),
     whys: Whys = True,
     json: Json = False,
     store: StoreOption = None,
 ) -> None:
     """Write a static site of all results.
 
-    It has an index, a matrix, a history of each workload and a page for each result. The newest results are
-    whole. Beyond --full, the others are in brief, with their verdicts; each run makes more of them whole.
+    It has an index, a matrix, a history of each workload, and a page for each regression, with an Atom feed,
+    and each result. The newest results are whole. Beyond --full, the others are in brief, with their
+    verdicts; each run makes more of them whole.
 
     All links are relative: the site opens from disk, and any web server can show it.
     """
@@ -256,7 +258,7 @@ def site(
     most = MOST_AT_ONCE if full is None else _most(full)
     with open_existing(store) as opened:
         place = directory.expanduser().absolute()
-        built = build(opened, place, explain=explain if whys else None, full=most, tell=say)
+        built = build(opened, place, explain=explain if whys else None, full=most, tell=say, url=url or "")
     if json:
         facts = {"pages": built.pages, "made": built.rendered, "results": built.results}
         print_json({"index": str(built.front), **facts, "in_brief": built.in_brief, "lists": built.lists})

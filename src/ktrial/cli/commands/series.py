@@ -68,7 +68,7 @@ class SeriesOptions(MeasurementOptions):
     thorough: bool = Option(
         False,
         "--thorough",
-        help="With --every: also look between ends that do not differ; changes may cancel.",
+        help=("With --every: also look between ends that do not differ; changes may cancel."),
     )
     rebuild: int = Option(
         24,
@@ -197,6 +197,7 @@ def _looks(
 ) -> "tuple[list[TargetLook], dict[str, CommitsBetween]]":
     """A look at each kernel; of those that are not what they were, target → the commits between."""
     from ktrial.cli.progress import progress
+    from ktrial.cli.running.regressions import record_check
     from ktrial.experiment.watch import look
     from ktrial.series.commit_ranges import commits_between
 
@@ -206,7 +207,10 @@ def _looks(
     names = (text if text.startswith("git:") else kernel_name(text) for text in targets)
     with open_store(options.store) as store, progress() as observer:
         runs = kernel_measurement.runs(store, observer, options.jobs)
-        looks = [look(target, measured, limits, runs) for target in dict.fromkeys(names)]
+        looks = [
+            replace(seen, check=record_check(store, seen.check, "watch")) if seen.check else seen
+            for seen in (look(target, measured, limits, runs) for target in dict.fromkeys(names))
+        ]
         between = {}
         for seen in looks if commits else ():
             if new_commits := commits_between(seen, measured, limits, runs, observer.notice):

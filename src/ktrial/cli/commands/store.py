@@ -368,7 +368,7 @@ def files(
     place: str | None = Argument(
         None,
         metavar="[PLACE|none]",
-        help="A directory, or a URL for fsspec. Without it: show where they are.",
+        help=("A directory, or a URL for fsspec. Without it: show where they are."),
     ),
     above: str | None = Option(None, metavar="8K", help="Smaller parts stay in the store; else 8K, a page."),
     take_over: bool = Option(

@@ -56,8 +56,8 @@ RangesAndWorkloads = Annotated[
 KernelsAndStoredWorkload = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[KERNEL… | A..B] W",
-        help="A workload; kernels or a range of versions beside it, else all.",
+        metavar="[KERNEL… | A..B] [W | ID]",
+        help="A workload; kernels or a range of versions beside it, else all; or a regression.",
         autocompletion=kernels_and_workloads,
         show_default=False,
     ),
@@ -124,7 +124,9 @@ class KernelsAndWorkloads:
         """The only kernel. Raises BadUsage."""
         if len(self.kernels) != 1:
             named = (
-                f"{', '.join(self.kernels)}: name one kernel at a time." if self.kernels else "Which kernel?"
+                (f"{', '.join(self.kernels)}: name one kernel at a time.")
+                if self.kernels
+                else "Which kernel?"
             )
             raise BadUsage(named, hint=f"the kernel comes first, then the workload: 6.12 fork; {_KERNELS}")
         return self.kernels[0]

@@ -154,6 +154,20 @@ def study_names(incomplete: str) -> list[str]:
     return sorted({name for name in names if name.startswith(incomplete)})
 
 
+def regression_ids(incomplete: str) -> list[tuple[str, str]]:
+    """Complete the regressions that the default store keeps."""
+    from ktrial.errors import KtrialError
+    from ktrial.store.location import default_location
+    from ktrial.store.store import open_store
+
+    try:
+        with open_store(default_location(), read_only=True, existing=True) as store:
+            stored = [regression for _, regression in store.regressions()]
+    except KtrialError:
+        return []
+    return [(item.id, item.workload) for item in stored if item.id.startswith(incomplete)]
+
+
 def study_files(incomplete: str) -> list[str]:
     """Complete study files, directories that may hold them, and the studies that come with ktrial."""
     from ktrial.studyfile import toml_files

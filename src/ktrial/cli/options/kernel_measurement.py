@@ -290,7 +290,7 @@ class BuildOptions:
     config: str = Option(
         "guest",
         metavar="guest|defconfig|debian|FILE",
-        help="The configuration, and options that are added to it.",
+        help=("The configuration, and options that are added to it."),
     )
     option: list[str] | None = Option(None, metavar="NAME=y", help="A configuration option; may be repeated.")
     make: list[str] | None = Option(None, metavar="KCFLAGS=-O3", help="A variable of make; may be repeated.")

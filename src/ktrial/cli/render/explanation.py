@@ -55,7 +55,7 @@ from ktrial.report.proof import causes_table, closing, headline, known_so_far, p
 
 _LABEL_COLUMNS = 24
 _UNIT = "instructions per operation, counted, not time; a string instruction counts once"
-_COUNTED_ANEW = "The stored trials have no counts by function: {} were counted again for this."
+_COUNTED_ANEW = "The stored trials were not counted by function: {} were counted anew for this."
 _MOST_EVIDENCE = 5
 _SMALLEST = 0.5
 """A difference that is shown as 0 by the table of subsystems is left out of it."""
@@ -138,7 +138,7 @@ def _answer(explanation: Explanation, tree: CallTree | None, proof: Proof | None
     ]
     count = len(_measured_causes(proof))
     parts += [f"{count - _MOST_NAMED} more"] if count > _MOST_NAMED else []
-    parts = parts or ["nothing that was taken back contributes"]
+    parts = parts or ["nothing that was taken back has a part"]
     left = f"not explained {_part_of(proof, proof.unexplained)}"
     return f"{start}. Measured by taking it back: {', '.join(parts)}; {left}."
 
@@ -219,7 +219,7 @@ def _print_tree(tree: CallTree, explanation: Explanation, console: Console) -> N
     console.print(Text(CALL_TREE_MEANING, style="dim"))
     console.print()
     gross, net = number_format.number(tree.gross), number_format.signed(float(explanation.total))
-    title = f"by function, without what it calls (sum without signs: {gross}; net difference: {net})"
+    title = f"by function, without what it calls (without their signs {gross} for a difference of {net})"
     console.print(Text(breakable(title), style="bold"))
 
 
@@ -262,9 +262,9 @@ def _evidence(shown: Iterable[FunctionDifference]) -> Iterable[str]:
     named = [row for row in shown if row.match is Match.RENAMED]
     placed = [row for row in shown if row.match in {Match.PLACED, Match.MERGED, Match.SPLIT}]
     if named:
-        yield "old → new: matched as one function, by their names."
+        yield "old → new: taken for one function, by their names."
     if placed:
-        yield "Matched as one function, by their place in the call tree:"
+        yield "Taken for one function, by their place in the tree of calls:"
         yield from (f"  {one_line(row.name)}: {one_line(row.evidence)}" for row in placed[:_MOST_EVIDENCE])
     if len(placed) > _MOST_EVIDENCE:
         yield f"  and {len(placed) - _MOST_EVIDENCE} more; --json has the evidence for all."
@@ -275,10 +275,7 @@ def _bytes(explanation: Explanation) -> Iterable[str]:
     sizes = [number_format.number(side.string_bytes / side.operations) for side in (before, after)]
     yield f"String instructions worked on {sizes[0]} → {sizes[1]} bytes an operation."
     if explanation.byte_rows:
-        yield (
-            "bytes: how many more bytes they worked on; rows are ranked by instructions and bytes, 32 "
-            "bytes as one."
-        )
+        yield "bytes: what they worked on more; rows are ranked by instructions and bytes, 32 bytes as one."
         yield "Shares are of the instructions alone."
 
 
@@ -300,14 +297,14 @@ def print_differences(why: Attribution, console: Console, *, everything: bool = 
     differences = why.differences
     sections: list[tuple[str, Iterable[RichTable | Text | str]]] = [
         (CAUSES[0].lower() + CAUSES[1:], map(breakable, causes(differences))),
-        ("what differs between the treatments", _levels(differences)),
+        ("what the treatments differ in", _levels(differences)),
         (
-            "suspected, not measured: options of the configuration whose names match these functions",
+            "suspected, not measured: options of the configuration that own these functions by their names",
             _options(differences, everything),
         ),
         ("boot parameters", _boot(differences)),
         ("settings, as the kernels boot", _values(why, everything)),
-        ("counters per operation, with the first pass, which is not measured", _counters(why, everything)),
+        ("counters, an operation, with the pass that is not measured", _counters(why, everything)),
         ("not compared", map(one_line, differences.unknown)),
     ]
     for title, parts in sections:
@@ -370,12 +367,12 @@ def _values(why: Attribution, everything: bool) -> Iterable[RichTable | str]:
         yield _sides("setting", why.explanation, ((_path(alike), *_texts(alike[0])) for alike in shown))
     if everything and single:
         paths = ((shortened(_name(value.path), _NAME_COLUMNS), *_texts(value)) for value in single)
-        yield _sides("in only one of the two", why.explanation, paths)
+        yield _sides("in one of the two only", why.explanation, paths)
         return
     left = sum(len(alike) for alike in groups[len(shown) :])
     if left or single:
         parts = [f"{left} more differ"] if left else []
-        parts += [f"{len(single)} are in only one of the two"] if single else []
+        parts += [f"{len(single)} are in one of the two only"] if single else []
         yield f"{' and '.join(parts)}; --all shows them."
 
 
@@ -445,9 +442,7 @@ _MODELLED_COSTS_NAME_COLUMNS = 40
 def check_modelled(explanation: Explanation, by: str | None) -> None:
     """Raise BadOption where something is asked for that was not modelled."""
     if by and explanation.prices is None:
-        problem = (
-            "cycles were not modelled on both sides: use --model desktop, or model in [machine] of a study"
-        )
+        problem = "cycles of both sides were not modelled: --model desktop, or [machine] model of a study"
         raise BadOption("--by", problem)
 
 
@@ -473,7 +468,7 @@ def print_costs(explanation: Explanation, by: str | None, top: int | None, conso
     headings = ("function", "before", "after", "difference", "share, %", "what moved")
     console.print()
     console.print(
-        Text(f"by {words_of(kind)}, per operation: {number_format.signed(total)} in total", style="bold")
+        Text(f"by {words_of(kind)}, an operation: {number_format.signed(total)} in all", style="bold")
     )
     console.print(Text(MODELLED_NOT_TIME, style="dim"))
     console.print(rendered(of_texts(headings, texts).adapted("number-4", numeric=False)))
@@ -485,9 +480,9 @@ def print_costs(explanation: Explanation, by: str | None, top: int | None, conso
 def estimate(cost: Cost, candidates: Sequence[Candidate], *, in_groups: bool = False) -> str:
     """`19 things differ that can be taken back: at most 63 trials, about 40 CPU seconds`."""
     if not candidates:
-        return "no difference that may matter here can be taken back: no trial is run for it"
+        return "nothing that may matter here differs and can be taken back: no trial is run for it"
     trials = number_format.counted(cost.trials, "trial")
-    parts = [f"some {trials} if two of them matter" if in_groups else f"at most {trials}"]
+    parts = [f"some {trials} where two of them matter" if in_groups else f"at most {trials}"]
     parts += [f"{number_format.counted(cost.boots, 'system')} to boot"] if cost.boots else []
     parts += [f"{number_format.counted(cost.builds, 'kernel')} to build"] if cost.builds else []
     count = number_format.counted(len(candidates), "thing")

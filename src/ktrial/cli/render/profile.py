@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from ktrial.machines.qemu.plugin import CacheShapes
 
 
-MODELLED_NOT_TIME = "modelled, not measured; `ktrial help fidelity` says how well its changes predict time"
+MODELLED_NOT_TIME = (
+    "modelled, not measured: how far its changes are changes of time says `ktrial help fidelity`"
+)
 _NAME_COLUMNS = 60
 _UNIT = "instructions per operation, counted, not time; a string instruction counts once"
 _UNIT_OF_SEVERAL = "instructions per operation, of all CPUs; a repeated string instruction counts each pass"
@@ -304,7 +306,7 @@ def print_caches(profile: Profile, top: int, shapes: "CacheShapes", console: Con
         f"Modelled caches, as bytes:ways:line: L1i {shapes.l1i}, L1d {shapes.l1d}, last level {shapes.llc}."
     )
     console.print(
-        f"A modelled cycle is not a time: {_COSTS.instruction:g} for an instruction, 1 for "
+        f"A modelled cycle is no time: {_COSTS.instruction:g} for an instruction, 1 for "
         f"{1 / _COSTS.string_byte:g} string bytes, {_COSTS.first_miss:g} for a first-level miss, "
         f"{_COSTS.last_miss:g} more for a last-level miss."
     )
@@ -410,7 +412,7 @@ def print_profile_costs(profile: Profile, by: str | None, top: int, console: Con
         for name, amount in rows[:top]
     ]
     console.print()
-    console.print(Text(f"by {words_of(kind)}, per operation; only the kernel's functions", style="bold"))
+    console.print(Text(f"by {words_of(kind)}, an operation; the kernel's functions alone", style="bold"))
     console.print(Text(MODELLED_NOT_TIME, style="dim"))
     console.print(rendered(of_texts(("function", words_of(kind), "%"), texts)))
 

@@ -29,10 +29,13 @@ from ktrial.program_outputs import is_by_clock
 from ktrial.report import patch_series as commits_report
 from ktrial.report.attribution import net_sentence_of
 from ktrial.report.markdown import block, code, grid, prose
+from ktrial.report.regressions import as_json as regression_as_json
+from ktrial.report.regressions import line
 from ktrial.series.commit_ranges import CommitsBetween
 
 _AS_VERDICT = {
     Decision.WITHIN: Verdict.BETTER,
+    Decision.ACCEPTED: Verdict.EQUIVALENT,
     Decision.BEYOND: Verdict.WORSE,
     Decision.UNDECIDED: Verdict.INCONCLUSIVE,
 }
@@ -74,10 +77,20 @@ def print_check(check: RegressionCheck, top: int, console: Console, *, whole: bo
     screen.lines(warnings, "warning", least=2)
     verdict = _AS_VERDICT.get(check.decision)
     style = VERDICT_STYLES[verdict] if verdict else ""
-    screen.print(answer(check), style=f"bold {style}".strip())
+    followed = [row.regression for row in check.rows if row.regression and row.decision is Decision.BEYOND]
+    if whole:
+        screen.lines([line(item) for item in followed], "regression", heading="for a pull request or a mail:")
+    accept = f"ktrial accept {followed[0].regression.id} --because REASON" if followed else ""
+    screen.print(answer(check), next_step=accept, style=f"bold {style}".strip())
 
 
-_IMPORTANCE = {Decision.BEYOND: 0, Decision.NOT_RUN: 1, Decision.UNDECIDED: 2, Decision.WITHIN: 3}
+_IMPORTANCE = {
+    Decision.BEYOND: 0,
+    Decision.NOT_RUN: 1,
+    Decision.UNDECIDED: 2,
+    Decision.ACCEPTED: 3,
+    Decision.WITHIN: 4,
+}
 
 
 def _kind(warning: DataWarning) -> str:
@@ -93,20 +106,32 @@ def answer(check: RegressionCheck) -> str:
             return f"Not run: {check.problem.rstrip('.')}."
         case Decision.BEYOND:
             changes = ", ".join(
-                breakable(f"{_name(row)} {number_format.change(row.comparison.ratio)}") for row in beyond
+                breakable(f"{_name(row)} {number_format.change(row.comparison.ratio)}{_state(row)}")
+                for row in beyond
             )
             return f"Beyond the limit: {changes}; {len(beyond)} of {total}, {_basis(check)}."
         case Decision.UNDECIDED:
             names = ", ".join(_name(row) for row in check.rows if row.decision is Decision.UNDECIDED)
             return f"Undecided: {names}: a larger --max, or more --perturbations, may decide."
+        case Decision.ACCEPTED:
+            accepted = [row for row in check.rows if row.decision is Decision.ACCEPTED]
+            changes = ", ".join(
+                breakable(f"{_name(row)} {number_format.change(row.comparison.ratio)}") for row in accepted
+            )
+            return f"Within what was accepted: {changes}; {len(accepted)} of {total}, {_basis(check)}."
         case _:
             return f"Within the limit: {total}, {_basis(check)}."
+
+
+def _state(row: CheckedMetric) -> str:
+    """` (came back)`: what is known of the regression."""
+    return f" ({row.regression.state.value})" if row.regression else ""
 
 
 def _basis(check: RegressionCheck) -> str:
     """What was compared: instructions, or what programs told by the guest's clock."""
     if any(_is_told(row) for row in check.rows):
-        return "as the command reports them by the guest's clock, where an instruction takes 1 ns"
+        return "as the command tells them by the guest's clock, where an instruction takes 1 ns"
     return "by instructions counted, not time"
 
 
@@ -119,6 +144,7 @@ def as_markdown(check: RegressionCheck, top: int) -> str:
         *(f"{_kind(warning)}: {prose(warning.text)}; {prose(warning.advice)}" for warning in check.warnings),
         grid(table(_FIELDS, check.rows)) if check.rows else "",
         *(_markdown_causes(row, row.explanation, top) for row in check.rows if row.explanation and top),
+        *(prose(line(row.regression)) for row in check.rows if row.regression),
         *(prose(citation) for citation in _cited(check)),
         block("\n".join(_console_end(check))) if check.console.strip() else "",
         prose(_modes(check)) if check.rows else "",
@@ -164,6 +190,7 @@ def _row_as_json(row: CheckedMetric, check: RegressionCheck) -> dict[str, Any]:
         "limit": row.limit,
         "decision": row.decision.value,
         "reason": row.reason or row.comparison.reason,
+        "regression": regression_as_json(row.regression) if row.regression else None,
         "explanation": explanation_as_json(row.explanation) if row.explanation else None,
         "fidelity": citation_as_json(_fidelity(row, check)),
     }
@@ -286,7 +313,7 @@ def sentence(look: TargetLook) -> str:
         case News.UNCHANGED:
             return f"{look.target}: nothing new, still {look.kernel}."
         case News.NOT_HAD:
-            return f"{look.target}: not available: {look.problem.rstrip('.')}."
+            return f"{look.target}: not to be had: {look.problem.rstrip('.')}."
         case _:
             verdict = answer(look.check) if look.check else f"Not compared: {look.problem}."
             return f"{look.target}: {look.kernel} after {look.before}: {verdict}"

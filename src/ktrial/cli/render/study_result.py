@@ -104,7 +104,7 @@ def print_answer(
         names[why.workload] + (f", {why.treatment}" if several else "") + f" {breakable(net_sentence(why))}"
         for why in sorted(whys, key=_relative)
     ]
-    heading = "why: net instructions, by kernel function with all that it calls:"
+    heading = "why: instructions, net, by kernel function with all that it calls:"
     screen.lines(causes, "cause", least=1, heading=heading)
     if over_cpus:
         screen.leave_out(len(shown.result.comparisons), "verdict")
@@ -250,7 +250,7 @@ def _print_variability(record: StudyRecord, console: Console) -> None:
         console.print(line)
     if len(unsteady) > _MOST_VARIABILITY:
         left = breakable(number_format.counted(len(unsteady) - _MOST_VARIABILITY, "more treatment"))
-        console.print(f"{SCATTER_MARK} {left} that scatter differently from the baseline: in the report")
+        console.print(f"{SCATTER_MARK} {left} that scatter otherwise than the baseline: in the report")
     if unsteady:
         console.print()
 

@@ -141,7 +141,7 @@ class Bisection:
         from ktrial.kernels.build.make import build_seconds
 
         if builds and self.on_host:
-            raise BadOption("--machine host", "this system cannot boot another kernel; use exact or kvm")
+            raise BadOption("--machine host", "this system boots no other kernel; take exact or kvm")
         groups = [ground.described(at) for at in range(ground.items.count)]
         names = [" + ".join(item.name for item in group) for group in groups]
         differing = sum(map(len, groups))
@@ -175,9 +175,7 @@ def _interrupted(store: "Store") -> Interrupted:
     try:
         store.names()
     except StoreError as error:
-        return Interrupted(
-            (f"no candidate's trials are known to be stored. {error.message}"), hint=error.advice
-        )
+        return Interrupted(f"no candidate's trials are known to be kept. {error.message}", hint=error.advice)
     return Interrupted(
         "the candidates that were built and measured are kept",
         hint="run the same command again: it goes on from there",
@@ -234,14 +232,14 @@ def print_plan(plan: SearchPlan, console: Console) -> None:
     more = f", and {len(plan.names) - _SHOWN_NAMES} more" if len(plan.names) > _SHOWN_NAMES else ""
     _say(f"{shown}{more}", console, 2)
     candidates = "kernels built" if plan.builds else "candidates measured"
-    most = f"at most {plan.candidates_for_one} {candidates} if there is one cause"
+    most = f"at most {plan.candidates_for_one} {candidates} where one is the cause"
     if plan.kind in {"config", "knobs"}:
-        most += f", {plan.candidates_for_two} if two have an effect only together"
+        most += f", {plan.candidates_for_two} where two matter only together"
     if plan.candidates_for_each_more is not None:
         most = (
-            f"at most {plan.candidates_for_one} {candidates} if the numbers change in one place, and "
-            f"about {plan.candidates_for_each_more} more for each further place; never more than all "
-            f"{plan.groups}"
+            f"at most {plan.candidates_for_one} {candidates} where the numbers change in one place, and "
+            f"about {plan.candidates_for_each_more} more for each further place; all {plan.groups} at the "
+            "very most"
         )
     _say(f"plan: {most}; {number_format.counted(plan.trials_each, 'trial')} each", console)
     if plan.seconds:
@@ -304,13 +302,10 @@ def answer(result: BisectResult) -> str:
     causes = "; ".join(_named(cause) for cause in result.causes)
     left = ", ".join(target.label for target in result.targets if not target.explained)
     if not result.causes:
-        return (
-            f"Nothing was found that explains {left}: "
-            f"{result.stopped or 'the ends differ, but no part of them does'}."
-        )
+        return f"Nothing was found that explains {left}: {result.stopped or 'the ends differ, no part does'}."
     if left:
         why = result.stopped or "it is spread over many, none of which is beyond the margin"
-        return f"{causes} explain a part; the cause of the rest of {left} was not found: {why}."
+        return f"{causes} explain a part; what is left of {left} was not found: {why}."
     verb = "explains" if len(result.causes) == 1 and len(result.causes[0].members) == 1 else "explain"
     return f"{causes} {verb} the difference."
 
@@ -371,15 +366,15 @@ def _cause_lines(title: str, cause: FoundCause) -> Iterator[str]:
     for member in cause.members:
         yield from map(_item, member.items)
         if member.alone:
-            yield f"alone it explains {_shares(member.alone)}"
+            yield f"alone it does {_shares(member.alone)}"
         if member.without:
-            yield f"without it the others explain {_shares(member.without)}"
+            yield f"without it the others do {_shares(member.without)}"
     for label, share in cause.shares.items():
         ratio = breakable(number_format.change(cause.ratios.get(label)))
         yield f"{label} {ratio}: {_share(share)} of the difference"
     if cause.needed:
         names = ", ".join(_item(item) for item in cause.needed)
-        alone = f"; that alone explains {_shares(cause.needed_alone)}" if cause.needed_alone else ""
+        alone = f"; that alone does {_shares(cause.needed_alone)}" if cause.needed_alone else ""
         yield f"goes with what it needs: {names}{alone}"
 
 

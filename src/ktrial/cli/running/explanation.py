@@ -69,7 +69,7 @@ def _stored_or_file(options: "ExplainOptions", store: Store) -> Study | int:
 def proven(options: "ExplainOptions", proving: "ProveOptions") -> Proven:
     """The explanation, with measured shares of what differs. Raises BadOption, and what `prove` raises."""
     if options.no_values:
-        raise BadOption("--no-values", "--prove takes settings back, and needs to know them")
+        raise BadOption("--no-values", "--prove takes settings back: it has to know them")
     if options.machine == "exact-parallel" or options.cpus:
         raise BadOption("--prove", "shares are proven on the machine exact")
     budget = duration("--budget", proving.budget) if proving.budget else None
@@ -166,7 +166,7 @@ def _by_name(option: str, parameters: Iterable[str]) -> dict[str, str]:
     for parameter in parameters:
         name, equals, value = parameter.partition("=")
         if not name or any(map(str.isspace, parameter)) or (equals and not value):
-            raise BadOption(option, f"{parameter!r} is not a boot parameter; write NAME=VALUE or NAME")
+            raise BadOption(option, f"{parameter!r} is no boot parameter; NAME=VALUE or NAME")
         if name in by_name or name == _KERNEL:
             raise BadOption(option, f"{name} is given twice")
         by_name[name] = value or name

@@ -74,7 +74,8 @@ def _both(store: Store, name: str, request: FidelityRequest) -> Both:
     study = load(toml_files.file_of(Path(name)), registry())
     if study.machine.kind in EXACT_MACHINES:
         raise AnalysisUsageError(
-            f"Study {study.name} ran on machine {study.machine.kind}: a study in real time is needed there.",
+            f"Study {study.name} ran on machine {study.machine.kind}: a study in real time is asked "
+            "for there.",
             hint="name the study that counts first, then that in real time: ktrial fidelity EXACT TIMED",
         )
     counted = counted_study(study, request.machine, request.perturbations)

@@ -85,7 +85,7 @@ def go_on(options: "SearchOptions") -> None:
                 break
         else:
             raise SearchFailed(
-                f"{store.name}: no search was interrupted.",
+                f"{store.name}: there is no search that was interrupted.",
                 hint="start one: ktrial tune --knobs vm,sched -- ./bench.sh",
             )
         _check(study, options)
@@ -113,7 +113,9 @@ def _check(study: Study, options: "SearchOptions") -> None:
         names = [knob.name for knob in knobs if knob.by_itself]
         preflight.check_knobs(names, len(knobs), study.machine, study.workloads, say)
     if options.apply and study.machine.kind != HOST:
-        problem = f"trials ran on the machine {study.machine.kind}: --answer DIR writes the files to install"
+        problem = (
+            f"trials ran on the machine {study.machine.kind}: --answer DIR writes what is to be installed"
+        )
         raise BadOption("--apply", problem)
 
 
@@ -262,7 +264,7 @@ class _Watch(Observer):
 _DOING = {
     Purpose.CALIBRATE: "the baseline",
     Purpose.EXPLORE: "exploring",
-    Purpose.CONTEND: "the most promising settings",
+    Purpose.CONTEND: "what promises most by all runs so far",
     Purpose.ABLATE: "taking back what does not matter",
     Purpose.CONFIRM: "confirming on fresh runs",
 }

@@ -219,8 +219,8 @@ def prospects(plan: Mapping[str, Any]) -> list[str]:
     noise, smallest = plan["noise"], plan["smallest_effect"]
     if noise is None:
         lines.append(
-            "noise of one run: not known yet; the baseline's runs come first and measure it (or ktrial "
-            "timed calibrate)"
+            "noise of one run: not known yet; the baseline, which runs first, tells (or ktrial timed "
+            "calibrate)"
         )
     elif noise:
         lines.append(f"noise of one run: {number_format.percentage(noise)} ({plan['noise_from']})")
@@ -240,7 +240,7 @@ def prospects(plan: Mapping[str, Any]) -> list[str]:
         about = "" if plan["runs"] is None else "about "
         budget += f", {about}{number_format.duration(seconds)}"
     elif seconds_of_run is None:
-        budget += "; the first run shows how long one takes"
+        budget += "; how long a run takes, the first one tells"
     lines.append(f"budget: {budget}")
     if shares := plan["shares"]:
         lines.append(
@@ -284,7 +284,7 @@ def print_tuned(
         screen.lines([breakable(both)], "estimate", style="dim")
     if tuned.seen is not None and answer and tuned.noise:
         seen = breakable(number_format.change(tuned.seen))
-        best = f"The best single run of the search showed {seen}: that includes chance."
+        best = f"The best single run of the search showed {seen}: chance is in that."
         screen.lines([best], "remark", style="dim")
     if more := left_open(study, tuned, number):
         screen.lines([breakable(more)], "", least=1)

@@ -81,7 +81,7 @@ class MeasuredSeries:
             problem = "none was given" if not names else f"{' and '.join(names)} were given"
             raise SeriesNotChosen(problem)
         if options.commits is None and options.onto is None:
-            raise SeriesNotChosen(f"{names[0]} does not name the source that it applies to")
+            raise SeriesNotChosen(f"{names[0]} says nothing of the source that it applies to")
         if options.commits is not None and options.onto is not None:
             raise SeriesNotChosen("commits have their own base, and --onto another one")
         if options.every and options.each_alone:

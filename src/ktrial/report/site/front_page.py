@@ -14,8 +14,11 @@ from ktrial.format import labels, number_format
 from ktrial.format.sanitize import beginning
 from ktrial.format.table import Cell, Column, Field, Kind, Table, change, name, own, table
 from ktrial.model.history import Across, ChangePoint, History, KernelPairs, MeasuredKernel
+from ktrial.model.regression import TrackedRegression
 from ktrial.model.workload import short_labels
 from ktrial.report.history import Crumbs
+from ktrial.report.regressions import answer as regressions_answer
+from ktrial.report.regressions import regressions_table
 from ktrial.store.study_rows import StoredStudy
 
 SHEET = "style.css"
@@ -68,6 +71,8 @@ class Front:
     result_count: int = 0
     in_brief: int = 0
     """How many of the results have pages in brief."""
+    regressions: Sequence[TrackedRegression] = ()
+    """Those that are open first."""
 
 
 class _Changed(NamedTuple):
@@ -101,6 +106,11 @@ def front_page(front: Front, templates: Environment) -> tuple[str, str]:
         machines=machines if front.machines else None,
         histories=front.places,
         lists=lists if front.lists else None,
+        regressions=regressions_table(front.regressions[:_MOST_CHANGES], linked=True)
+        if front.regressions
+        else None,
+        regressions_answer=regressions_answer(front.regressions),
+        more_regressions=max(0, len(front.regressions) - _MOST_CHANGES),
         in_brief=front.in_brief,
         every=front.result_count,
         crumbs=crumbs()[1:] if front.results else (),
@@ -116,7 +126,12 @@ def front_page(front: Front, templates: Environment) -> tuple[str, str]:
 
 def crumbs(up: str = "") -> Crumbs:
     """The links at the top of a page. `up`: the way to the site's own directory."""
-    pages = (("All results", "index"), ("Matrix", "matrix"), ("Compare", "compare"))
+    pages = (
+        ("All results", "index"),
+        ("Matrix", "matrix"),
+        ("Compare", "compare"),
+        ("Regressions", "regressions"),
+    )
     return tuple((text, f"{up}{page}.html") for text, page in pages)
 
 

@@ -4,11 +4,13 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
+from pathlib import Path
 from typing import NamedTuple
 
 from ktrial.analysis.brief_results import BriefResults, brief_of, brief_results
 from ktrial.analysis.errors import NoMatrix
 from ktrial.analysis.history.machine_agreement import on_several_machines
+from ktrial.analysis.history.regressions import all_regressions
 from ktrial.analysis.history.series import history, kernel_pairs
 from ktrial.analysis.history.stored_numbers import StoredNumbers
 from ktrial.analysis.result import make_record, pair_record
@@ -17,7 +19,9 @@ from ktrial.installation import program_digest
 from ktrial.model.base import digest
 from ktrial.model.comparison import BriefResult, Matrix
 from ktrial.model.history import History, KernelPairs
+from ktrial.model.regression import TrackedRegression
 from ktrial.model.study import StudyRecord, baseline, treatment_count, treatments
+from ktrial.report import regressions
 from ktrial.report.attribution import Explain
 from ktrial.report.history import history_page, kernel_pairs_page, site_environment, style
 from ktrial.report.matrix import matrix, matrix_page
@@ -79,16 +83,17 @@ class Pages:
         unexplained: Collection[int] = (),
         outcomes: dict[int, KnownResult] | None = None,
         tell: Tell = lambda _text: None,
+        url: str = "",
     ) -> None:
         """`studies`: all those that are in `numbers`; those of commands have no page of their own. `explain`:
         finds what changes are made of, from the profiles in the store: seconds for a result; but for the
         studies `unexplained`. `served`: for `ktrial serve`, whose pages show what runs now, and lead to whole
         reports. `outcomes`: what results came to, by the studies' numbers, as far as that is known; more are
-        added.
+        added. `url`: where the site will be, for its feed.
         """
         self._store, self._numbers = numbers.store, numbers
         self._explain, self._served = explain, served
-        self._tell = tell
+        self._tell, self._url = tell, url
         self._studies = {study.id: study for study in studies if study.finished and not study.study.made_by}
         self._results: dict[int, ResultPage] = {}
         self._unexplained = unexplained
@@ -104,12 +109,24 @@ class Pages:
         """Where all pages are, relative to the site; the numbers of each lie beside it as JSON."""
         comparing = ("matrix.html", "compare.html") if self._studies else ()
         results = (f"results/{number}.html" for number in self._studies)
-        return (*results, *self._history_places.values(), *comparing, *self._lists.places, "index.html")
+        followed = (regressions.PAGE, *self._regression_places) if self._studies else ()
+        return (
+            *results,
+            *self._history_places.values(),
+            *comparing,
+            *followed,
+            *self._lists.places,
+            "index.html",
+        )
 
     def text(self, place: str) -> str | None:
         """The page, its numbers or the style sheet; None where there is nothing of this name."""
         if place == SHEET:
             return str(style())
+        if place == regressions.FEED:
+            return regressions.feed(
+                self._regressions, f"Regressions of {Path(self._store.name).name}", self._url
+            )
         parts = _PAGE.fullmatch(place)
         both = self.both(parts["page"]) if parts else None
         return both[parts["form"] == "json"] if both and parts else None
@@ -124,6 +141,11 @@ class Pages:
         for workload, place in self._history_places.items():
             if place == f"{page}.html":
                 return self._history(self._histories[workload])
+        if f"{page}.html" in self._regression_places:
+            return self._regression(self._regression_places[f"{page}.html"])
+        if f"{page}.html" == regressions.PAGE:
+            text = regressions.list_page(self._regressions, crumbs(), SHEET, self._templates)
+            return text, json_text(regressions.all_as_json(self._regressions))
         if page == "index":
             return front_page(self._front, self._templates)
         if f"{page}.html" in self._lists.places:
@@ -263,6 +285,24 @@ class Pages:
         """Workload → where its history is."""
         return {label: f"history/{_file_name(label)}.html" for label in self._histories}
 
+    @cached_property
+    def _regressions(self) -> list[TrackedRegression]:
+        return all_regressions(self._numbers, self._histories.values())
+
+    @cached_property
+    def _regression_places(self) -> dict[str, TrackedRegression]:
+        """Where each regression's page is."""
+        return {regressions.page_of(item): item for item in self._regressions}
+
+    def _regression(self, tracked: TrackedRegression) -> tuple[str, str]:
+        workload, number = tracked.regression.workload, tracked.study_id
+        links = {"its workload's history": f"../{self._history_places.get(workload, '')}"}
+        if number in self._studies:
+            links["the result that saw it first"] = f"../results/{number}.html"
+        links = {text: page for text, page in links.items() if page != "../"}
+        page = regressions.regression_page(tracked, links, crumbs("../"), f"../{SHEET}", self._templates)
+        return page, json_text(regressions.as_json(tracked))
+
     def _history(self, past: History) -> tuple[str, str]:
         numbers = {point.study_id for line in past.lines for point in line.points}
         page = history_page(
@@ -275,8 +315,17 @@ class Pages:
             self._baselines,
             _Reasons(self),
             {number: self._store.proofs(number) for number in numbers & self._proved},
+            self._regression_links(past.workload),
         )
         return page, json_text(past.model_dump(mode="json"))
+
+    def _regression_links(self, workload: str) -> dict[tuple[str, str], str]:
+        """A metric and the first kernel with a regression → its page, as seen from a history's."""
+        return {
+            (item.regression.metric, item.regression.version.name): f"../{regressions.page_of(item)}"
+            for item in self._regressions
+            if item.regression.workload == workload
+        }
 
     @cached_property
     def _baselines(self) -> dict[int, str]:
@@ -349,6 +398,7 @@ class Pages:
             self._lists.pages,
             result_count=len(self._studies),
             in_brief=len(self.in_brief),
+            regressions=regressions.in_order(self._regressions),
         )
 
     @cached_property

@@ -11,6 +11,7 @@ from ktrial.analysis.history.stored_numbers import stored_numbers
 from ktrial.installation import cache_directory
 from ktrial.model.base import digest
 from ktrial.report.attribution import Explain
+from ktrial.report.regressions import FEED
 from ktrial.report.site.front_page import SHEET
 from ktrial.report.site.pages import KnownResult, Pages, Tell
 from ktrial.store.store import Store
@@ -44,20 +45,21 @@ def build(
     full: int | None = MOST_AT_ONCE,
     tell: Tell = lambda _text: None,
     notes: Path | None = None,
+    url: str = "",
 ) -> Site:
     """Write the site, and take away pages of results that are gone. Raises AnalysisError, StoreError.
 
     `explain`: finds what changes are made of, from the profiles in the store: seconds for a new result, once.
     `full`: how many results' pages are made whole, those that are whole already not counted; None: all. The
     pages that are left are in brief, and say so. `notes`: the file that says what was written to this
-    directory before; else one in the user's cache.
+    directory before; else one in the user's cache. `url`: where the site will be, for the links of its feed.
     """
     _check(directory)
     try:
         numbers = stored_numbers(store, tell)
         studies = [study for study in store.studies() if study.id in numbers.states]
         outcomes: dict[int, KnownResult] = {}
-        pages = Pages(numbers, studies, explain=explain, outcomes=outcomes, tell=tell)
+        pages = Pages(numbers, studies, explain=explain, outcomes=outcomes, tell=tell, url=url)
         written = WrittenPages(directory, notes or _notes_of(directory))
         if full is not None:
             missing = (
@@ -69,7 +71,8 @@ def build(
         for place in pages.places:
             _write_both(pages, place, written, outcomes)
         written.write(MARK, "A site made by ktrial.\n")
-        written.write(SHEET, pages.text(SHEET) or "")
+        for file in (SHEET, FEED):
+            written.write(file, pages.text(file) or "")
         written.end()
     except OSError as error:
         raise AnalysisError(
@@ -147,7 +150,7 @@ class WrittenPages:
     Every method raises OSError.
     """
 
-    _FOLDERS = ("results", "history")
+    _FOLDERS = ("results", "history", "regressions")
     _LISTS = "lists"
     """A directory that a site of many results has."""
 

@@ -117,7 +117,7 @@ def autocorrelation(
         presumed = presumed_correlation(np.asarray(r), blocks)
         held = "" if presumed < _HELD else f"; beyond a correlation of {_HELD:g} that may not be enough"
         wider = float(inflation(presumed, blocks))
-        effect = f"the standard error is multiplied by {wider:.1f} for that{held}"
+        effect = f"the standard error is taken {wider:.1f} times as large for it{held}"
     return _warn(
         measured,
         WarningKind.AUTOCORRELATION,
@@ -144,7 +144,7 @@ def far_blocks(measured: BlockedMetric, treatment: str) -> DataWarning | None:
         f"{treatment}: {len(far)} of {len(differences)} {measured.rows} lie far off "
         f"(up to {furthest * 100:+.2g} %): the mean ratio is {math.exp(mean):.4f}, "
         f"that of the typical {measured.rows.removesuffix('s')} {math.exp(middle):.4f}",
-        "a difference is claimed only where both show it; look at what happened in those trials",
+        "a difference is claimed only where both show it; what those trials met is worth a look of its own",
     )
 
 
