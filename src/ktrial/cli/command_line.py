@@ -8,7 +8,7 @@ parameter's place.
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import wraps
 from types import MappingProxyType
@@ -87,6 +87,7 @@ class KtrialCommand(TyperCommand):
         usage_mistakes.begin(ctx)
         args = as_this_command_says(args, self.get_params(ctx))
         if not ctx.resilient_parsing:
+            self._check_values(ctx, args)
             return super().parse_args(ctx, args)
         options, unparsed, _ = self.make_parser(ctx).parse_args(args)
         for parameter in self.get_params(ctx):
@@ -95,6 +96,15 @@ class KtrialCommand(TyperCommand):
             ctx.params[parameter.name] = value
         ctx.args = list(unparsed)
         return list(unparsed)
+
+    def _check_values(self, ctx: Any, args: Sequence[str]) -> None:
+        """Raise BadOption where an option stands before `--` without its value."""
+        place = args.index(_SEPARATOR) if _SEPARATOR in args else 0
+        last = args[place - 1] if place else ""
+        for parameter in self.get_params(ctx):
+            if last in parameter.opts and not getattr(parameter, "is_flag", True):
+                value = parameter.metavar or "a value"
+                raise BadOption(last, f"its value is missing: {last} {value} {_SEPARATOR} …")
 
 
 _PAIRS = {"--kernel": "--kernels", "--workload": "--workloads"}

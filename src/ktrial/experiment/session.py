@@ -147,6 +147,8 @@ class KernelState(StrEnum):
     CACHED = "cached"
     FETCHED = "fetched"
     """It has to be fetched, or read from its file."""
+    UNLISTED = "unlisted"
+    """It has to be fetched, and whether there is one shows only then: no lists are here, or old ones."""
     BUILT = "built"
     """It has to be built."""
 
@@ -226,7 +228,9 @@ def _state_of(kernel: KernelRef, machine: Machine, resources: Resources) -> Kern
         return KernelState.CACHED if resources.builder.cached(kernel.build) else KernelState.BUILT
     if kernel_registry.is_cached(kernel):
         return KernelState.CACHED
-    return KernelState.BUILT if kernel.provider == "git" else KernelState.FETCHED
+    if kernel.provider == "git":
+        return KernelState.BUILT
+    return KernelState.FETCHED if kernel_registry.is_listed(kernel) else KernelState.UNLISTED
 
 
 # The kernels that a study needs: fetched or built, each once, the baseline's first.

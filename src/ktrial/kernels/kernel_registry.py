@@ -22,6 +22,7 @@ from ktrial.kernels.kernel_cache import Cache, NameRecord
 from ktrial.kernels.providers import (
     GoesStale,
     Keeps,
+    KnowsWithoutFetching,
     Parts,
     Request,
     RunsTools,
@@ -188,6 +189,19 @@ def is_cached(kernel: KernelRef) -> bool:
     with suppress(KernelNotFound):
         return not _is_stale(kernel.name, Cache().kernel(kernel.name))
     return False
+
+
+def is_listed(kernel: KernelRef) -> bool:
+    """Whether its provider's lists have it; False where that is not known without fetching them.
+
+    Raises KernelError where they are new, and do not have it.
+    """
+    if kernel.provider not in all_providers():
+        return False
+    provider = provider_named(kernel.provider)
+    if not isinstance(provider, KnowsWithoutFetching):
+        return True
+    return provider.is_listed(kernel.asked, kernel.wanted, Cache().root / "providers" / provider.prefix)
 
 
 def lenient_reference(name: str) -> KernelRef:

@@ -1,17 +1,24 @@
 """`--dry-run` of run, compare, scale and try: the plan is told, and nothing is done."""
 
 import json
+import os
+import time
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 from tests.support.command_line import STUDY, CommandLine
 from tests.support.fake_builds import FakeBuilder
 from tests.support.scripted import ScriptedMachine
+from tests.unit.kernels.test_kernels_debian import PACKAGES
+
+from ktrial.kernels.packages.apt import INDEX_FORMAT
 
 
 @pytest.fixture
 def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> CommandLine:
     monkeypatch.setenv("KTRIAL_STORE", str(tmp_path / "store" / "ktrial.db"))
+    monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "upgrade.toml").write_text(STUDY)
     return CommandLine(monkeypatch, capsys)
@@ -52,9 +59,44 @@ def test_more_blocks_than_are_stored_are_told_with_their_kernels(cli: CommandLin
     plan = json.loads(cli("run", "upgrade.toml", "--dry-run", "--json", "--perturbations", "5").output)
     assert plan["study"] == "upgrade"
     assert plan["workloads"] == ["fork", "pipe"]
-    assert plan["kernels"] == {"debian:6.1": "fetched", "debian:6.12": "fetched"}
+    assert plan["kernels"] == {"debian:6.1": "unlisted", "debian:6.12": "unlisted"}, "no lists are here"
     assert (plan["treatments"], plan["perturbations"], plan["trials"], plan["stored"]) == (2, 5, 10, 0)
     assert plan["may_end_early"] is False
+
+
+def with_lists(cache: Path, hours: float) -> None:
+    """As apt left them so long ago, with two kernels."""
+    lists = cache / "kernels" / "providers" / "debian"
+    lists.mkdir(parents=True)
+    packages = [asdict(one) for one in PACKAGES]
+    index = lists / "index.json"
+    index.write_text(json.dumps({"format": INDEX_FORMAT, "packages": packages, "problems": []}))
+    moment = time.time() - hours * 3600
+    os.utime(index, (moment, moment))
+
+
+def test_a_kernel_that_the_lists_do_not_have_is_told_before_anything_is_done(
+    cli: CommandLine, tmp_path: Path
+) -> None:
+    cli.machine(ScriptedMachine())
+    with_lists(tmp_path / "cache", hours=1)
+    result = cli("compare", "6.1", "6.99", "fork", "--dry-run")
+    assert result.status == 1
+    assert "debian:6.99" in result.messages
+    assert "no suite of the configured mirrors holds version 6.99" in result.messages
+    plan = json.loads(cli("compare", "6.1", "6.12", "fork", "--dry-run", "--json").output)
+    assert plan["kernels"] == {"debian:6.1": "fetched", "debian:6.12": "fetched"}
+
+
+def test_what_old_lists_do_not_have_the_run_looks_for(cli: CommandLine, tmp_path: Path) -> None:
+    cli.machine(ScriptedMachine())
+    with_lists(tmp_path / "cache", hours=7)
+    result = cli("compare", "6.1", "6.99", "fork", "--dry-run")
+    assert result.status == 0
+    assert (
+        "kernel debian:6.99 has to be downloaded, if there is one: the run asks the mirrors" in result.output
+    )
+    assert "kernel debian:6.1 has to be downloaded, or read from its file" in result.output
 
 
 BUILT = """\

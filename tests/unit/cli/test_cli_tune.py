@@ -108,6 +108,10 @@ def test_a_dry_run_as_json_has_the_space_and_what_is_left_out(cli: Here) -> None
         ((*KNOBS, "--kernel", "debian:6.12"), "name what to measure"),
         ((*ON, *KNOBS, "--user", "nobody"), "it goes with the machine host"),
         (("nothing.toml",), "nothing.toml"),
+        (
+            ("--knobs", "vm", "--maximise", "--", "true"),
+            "--maximise: its value is missing: --maximise METRIC -- …",
+        ),
     ],
 )
 def test_mistakes_are_told_before_anything_is_measured(

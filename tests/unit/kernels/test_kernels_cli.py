@@ -53,6 +53,18 @@ def test_a_kernel_that_boots_slowly_is_mentioned(tmp_path: Path) -> None:
     assert "boots slowly: it has no PVH note" in message
 
 
+@pytest.mark.parametrize("columns", [60, 80])
+def test_on_a_narrow_terminal_list_breaks_no_word(
+    columns: int, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    kernel = kernel_registry.get(name)
+    lines = ran("list").stdout.splitlines()
+    words = {word for line in lines for word in line.split()}
+    assert {kernel.release, kernel.digest[:12], "added"} <= words
+    assert all(len(line) <= columns for line in lines)
+
+
 def test_list_shows_every_kernel(name: str) -> None:
     kernel = kernel_registry.get(name)
     heading, line = ran("list").stdout.splitlines()

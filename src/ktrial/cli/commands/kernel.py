@@ -111,7 +111,7 @@ def list_kernels(json: Json = False) -> None:
         messages().print(f"there are no kernels yet; add one: ktrial kernel add NAME ({forms})")
         return
     console = output()
-    console.print(kernels_table(cached, console.width))
+    console.print(kernels_table(cached, console))
     if trees := kept_trees():
         size = shown(sum(tree.size for tree in trees))
         verb = "tree is" if len(trees) == 1 else "trees are"

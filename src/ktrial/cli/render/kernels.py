@@ -11,7 +11,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from ktrial.cli.console import breakable
-from ktrial.cli.render.table import rendered
+from ktrial.cli.render.table import natural_width, rendered
 from ktrial.format.sanitize import one_line, shortened
 from ktrial.format.table import Field, facts, table, text_field
 from ktrial.kernels import kernel_registry
@@ -51,23 +51,33 @@ _TELLING_OPTIONS = (
 """Options of the configuration that move many workloads at once."""
 
 
-def kernels_table(cached: tuple[Kernel, ...], columns: int) -> RichTable:
-    """All kernels. Names are shortened in the middle: of a built one the key at its end says which it is."""
+def kernels_table(cached: tuple[Kernel, ...], console: Console) -> RichTable:
+    """All kernels. Names are shortened in the middle: of a built one the key at its end says which it is.
+
+    Where a row does not fit, its name and release stand above the others: nothing else is cut or broken.
+    """
     fields: tuple[Field[Kernel], ...] = (
-        text_field("release", lambda kernel: kernel.release),
-        text_field("flavour", lambda kernel: kernel.flavour),
-        text_field("size", lambda kernel: shown(kernel.size)),
-        text_field("added", lambda kernel: f"{kernel_registry.record(kernel.name).added:%Y-%m-%d}"),
-        text_field("digest", lambda kernel: kernel.digest[:SHORT_DIGEST]),
+        text_field("release", lambda kernel: kernel.release, wraps=False),
+        text_field("flavour", lambda kernel: kernel.flavour, wraps=False),
+        text_field("size", lambda kernel: shown(kernel.size), wraps=False),
+        text_field(
+            "added", lambda kernel: f"{kernel_registry.record(kernel.name).added:%Y-%m-%d}", wraps=False
+        ),
+        text_field("digest", lambda kernel: kernel.digest[:SHORT_DIGEST], wraps=False),
     )
-    without_names = table(fields, cached)
-    texts = [
-        [column.heading for column in without_names.columns],
-        *([cell.text for cell in row.cells] for row in without_names.rows),
-    ]
-    left = columns - sum(max(map(len, column)) + _GAP for column in zip(*texts, strict=True))
-    name: Field[Kernel] = text_field("name", lambda kernel: shortened(kernel.name, max(_SHORTEST_NAME, left)))
-    return rendered(table((name, *fields), cached), heading_style="")
+    left = console.width - _GAP - natural_width(table(fields, cached), console)
+    longest = max((len(kernel.name) for kernel in cached), default=0)
+    if left >= min(longest, _SHORTEST_NAME):
+        name: Field[Kernel] = text_field("name", lambda kernel: shortened(kernel.name, left))
+        return rendered(table((name, *fields), cached), heading_style="")
+    left = console.width - 2 * _GAP - natural_width(table(fields[1:], cached), console)
+    releases = max((len(kernel.release) for kernel in cached), default=0)
+    beside = left >= releases + _GAP
+    between, columns = ("\n  ", left) if beside else ("  ", console.width - _GAP)
+    both: Field[Kernel] = text_field(
+        "name, release", lambda kernel: f"{shortened(kernel.name, columns)}{between}{kernel.release}"
+    )
+    return rendered(table((both, *fields[1:]), cached), heading_style="")
 
 
 def verification_table(checks: Iterable[KernelCheck]) -> RichTable:

@@ -69,12 +69,17 @@ def _of_columns(table: Table, places: Iterable[int]) -> Table:
     return replace(table, columns=columns, rows=tuple(rows))
 
 
+def natural_width(table: Table, console: Console) -> int:
+    """The columns that it takes where there is room."""
+    endless = console.options.update(max_width=_ENDLESS)
+    return console.measure(rendered(table), options=endless).maximum
+
+
 def _widths(table: Table, console: Console) -> list[int]:
     """Of each column behind the names, with the space behind it."""
     numbers = replace(table, rows=tuple(row for row in table.rows if row.kind is not RowKind.HEADING))
-    endless = console.options.update(max_width=_ENDLESS)
     return [
-        console.measure(rendered(_of_columns(numbers, (place,))), options=endless).maximum + _BESIDE
+        natural_width(_of_columns(numbers, (place,)), console) + _BESIDE
         for place in range(1, len(table.columns))
     ]
 

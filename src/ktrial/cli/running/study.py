@@ -206,6 +206,7 @@ _STATES = {
     KernelState.RUNNING: "runs there",
     KernelState.CACHED: "is in the cache",
     KernelState.FETCHED: "has to be downloaded, or read from its file",
+    KernelState.UNLISTED: "has to be downloaded, if there is one: the run asks the mirrors",
     KernelState.BUILT: "has to be built",
 }
 

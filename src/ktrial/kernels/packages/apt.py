@@ -39,8 +39,8 @@ _NOT_NOW = re.compile(r"Release file for .* is (?:expired|not valid yet)")
 """apt-pkg/acquire-item.cc: the file is signed for another time than this machine's clock shows."""
 _NO_REASON = "apt gave no reason"
 _POLL_SECONDS = 0.1
-_OLD_SECONDS = 6 * 3600
-_INDEX_FORMAT = 2
+OLD_SECONDS = 6 * 3600
+INDEX_FORMAT = 2
 
 
 # apt's own index over all packages takes seconds, and is not needed here.
@@ -114,7 +114,7 @@ class PrivateApt:
         self.names = re.compile(names)
 
     def packages(
-        self, archives: tuple[Archive, ...], kernel: str, progress: Progress, oldest: float = _OLD_SECONDS
+        self, archives: tuple[Archive, ...], kernel: str, progress: Progress, oldest: float = OLD_SECONDS
     ) -> tuple[Package, ...]:
         """All versions of the packages, in all suites that the archives hold.
 
@@ -130,6 +130,16 @@ class PrivateApt:
             if not fresh:
                 self._update(kernel, progress)
             return tuple(Package(**entry) for entry in self._read_index()["packages"])
+
+    def packages_here(self) -> tuple[Package, ...] | None:
+        """Those of the lists as they were fetched last; None where none were. Nothing is fetched."""
+        try:
+            index = self._read_index()
+        except (OSError, ValueError):
+            return None
+        if index.get("format") != INDEX_FORMAT:
+            return None
+        return tuple(Package(**entry) for entry in index["packages"])
 
     def problems(self) -> list[str]:
         """What apt said about lists that it could not fetch, other than that a suite is not there."""
@@ -166,7 +176,7 @@ class PrivateApt:
 
     def _is_fresh(self, sources: str, oldest: float) -> bool:
         try:
-            if self._read_index().get("format") != _INDEX_FORMAT:
+            if self._read_index().get("format") != INDEX_FORMAT:
                 return False
         except (OSError, ValueError):
             return False  # never written, or damaged: it is made anew
@@ -220,7 +230,7 @@ class PrivateApt:
             raise self._failure(kernel, finished.stderr)
         problems = [line for line in _complaints(finished.stderr) if not _ABSENT_SUITE.search(line)]
         index = {
-            "format": _INDEX_FORMAT,
+            "format": INDEX_FORMAT,
             "problems": problems,
             "packages": [vars(package) for package in packages],
         }

@@ -101,6 +101,18 @@ class RunsTools(Protocol):
 
 
 @runtime_checkable
+class KnowsWithoutFetching(Protocol):
+    """A provider that keeps lists of what it has."""
+
+    def is_listed(self, name: str, selector: str, state: Path) -> bool:
+        """Whether the lists that are here have the kernel; False: they are missing, or too old to tell.
+
+        Nothing is fetched. Raises KernelError where they are new enough, and do not have it.
+        """
+        ...
+
+
+@runtime_checkable
 class TellsRelease(Protocol):
     """A provider whose names tell which release a kernel is, as far as `6.12`."""
 

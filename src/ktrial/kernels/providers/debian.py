@@ -21,6 +21,7 @@ from ktrial.kernels.kernel_cache import Cache
 from ktrial.kernels.packages import unpack
 from ktrial.kernels.packages.apt import (
     APT,
+    OLD_SECONDS,
     Archive,
     ConfiguredSource,
     Package,
@@ -103,6 +104,20 @@ class Debian:
     def tools(self, selector: str) -> tuple[Tool, ...]:
         """What fetches and unpacks it."""
         return (APT, DPKG_DEB, DEPMOD)
+
+    def is_listed(self, name: str, selector: str, state: Path) -> bool:
+        """By the lists that apt fetched last; those that a fetch would use decide that there is none."""
+        apt = PrivateApt(state, "Debian", _ARCHITECTURE, _PACKAGES)
+        packages = apt.packages_here()
+        if packages is None:
+            return False
+        try:
+            choose(name, selector, packages)
+        except NoSuchRelease:
+            if apt.age() < OLD_SECONDS and not apt.problems():
+                raise
+            return False
+        return True
 
     def fetch(self, request: Request) -> Parts:
         """Find the newest package that answers, fetch it and what it depends on, and unpack it."""
