@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 from xml.etree import ElementTree
@@ -130,7 +131,10 @@ class _Listed(NamedTuple):
 
 def regressions_table(tracked: Iterable[TrackedRegression], *, linked: bool = False) -> Table:
     """A row a regression. `linked`: its id leads to its page of the site."""
-    return table(_FIELDS, (_Listed(item, page_of(item) if linked else "") for item in tracked), "regressions")
+    shown = table(
+        _FIELDS, (_Listed(item, page_of(item) if linked else "") for item in tracked), "regressions"
+    )
+    return replace(shown, stacks=True)
 
 
 def _kernel(kernel: MeasuredVersion) -> Cell:
@@ -220,7 +224,7 @@ def regression_page(
             title=regression.workload,
             eyebrow=f"regression {regression.id}",
             question=f"{size(tracked)} in {regression.version.shown}: {state_words(tracked)}",
-            facts=facts(facts_of(tracked)),
+            facts=replace(facts(facts_of(tracked)), name="of-one"),
             line=line(tracked),
             sightings=sightings_table(tracked),
             accept=f"ktrial accept {regression.id} --because REASON" if tracked.state in OPEN else "",
