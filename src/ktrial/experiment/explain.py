@@ -32,10 +32,11 @@ from ktrial.model.profile import FunctionFiles, Profile
 from ktrial.model.study import Study, StudyRecord, kernel_name, perturbation, treatments
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.warnings import WarningKind
-from ktrial.model.workload import CountedBy
+from ktrial.model.workload import BESIDE_THE_OWN, CountedBy
 from ktrial.store.store import Store
 from ktrial.studyfile.references import resolved
 
+_INSTRUCTIONS = "instructions"
 _COUNTED_ON = ("exact", "exact-parallel")
 """Machines that count by function."""
 
@@ -120,7 +121,8 @@ def explain_record(
     if old and new and (old.qemu, old.cpu_model) == (new.qemu, new.cpu_model):
         trials = [_trial_of(record, treatment, query.workload) for treatment in (query.before, query.after)]
         maps = maps or FunctionMaps(store, record)
-        return _why(query, (old, new), (trials[0], trials[1]), guests, maps, record.kernels)
+        why = _why(query, (old, new), (trials[0], trials[1]), guests, maps, record.kernels)
+        return why.model_copy(update={"of_study": _comparison_of(record, query)})
     if not guests.run:
         missing = query.before if old is None else query.after
         raise NotCounted(
@@ -130,7 +132,24 @@ def explain_record(
             problem=_why_not_counted(record, missing),
         )
     why = explain_question(query, guests)
-    return why.model_copy(update={"counted_anew": (query.before.label, query.after.label)})
+    anew = (query.before.label, query.after.label)
+    return why.model_copy(update={"counted_anew": anew, "of_study": _comparison_of(record, query)})
+
+
+def _comparison_of(record: StudyRecord, query: AttributionQuestion) -> Comparison | None:
+    """What the study says of the two treatments; None where it does not compare them, or cannot pair them."""
+    asked = (query.workload, query.before.label, query.after.label)
+    return next(
+        (
+            row
+            for row in record.result.comparisons
+            if (row.workload, row.baseline, row.treatment) == asked
+            and row.unit.startswith(_INSTRUCTIONS)
+            and row.metric not in BESIDE_THE_OWN
+            and row.ratio is not None
+        ),
+        None,
+    )
 
 
 def stored_explanations(

@@ -9,6 +9,7 @@ from statistics import median
 from pydantic import Field
 
 from ktrial.model.base import Model
+from ktrial.model.comparison import Comparison
 from ktrial.model.machine import BasePrices, ModelCounts
 from ktrial.model.profile import CycleModel, Profile
 
@@ -288,6 +289,8 @@ class Attribution(Model):
     differences: Differences
     counted_anew: tuple[str, ...] = ()
     """Treatments whose stored trials had no profile, so that they were counted for this explanation."""
+    of_study: Comparison | None = None
+    """What the study says of the two, over all its perturbations: functions are counted under one of them."""
 
 
 # Causes that are proved: each thing that differs is taken back alone, and what that changes is counted.

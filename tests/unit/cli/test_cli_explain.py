@@ -9,7 +9,9 @@ import typer
 from tests.support.command_line import STUDY, CommandLine
 from tests.support.making import a_study, a_trial, keep_a_table, planned
 from tests.support.profiles import a_profile
+from tests.support.report_records import a_record, by_the_plugin
 from tests.support.scripted import a_kernel, scripted_resources
+from tests.support.stored_results import a_store, with_real_profiles
 
 from ktrial.cli.app import app
 from ktrial.cli.options.completion import treatment_names, workloads_of_study
@@ -414,3 +416,17 @@ def test_an_explanation_is_25_lines_and_ends_with_its_answer(cli: CommandLine, w
         "kmem_cache_alloc → kmem_cache_alloc_noprof +20."
     )
     assert "next: ktrial explain upgrade --prove" in lines
+
+
+def test_the_answer_has_the_studys_number_and_says_that_functions_are_of_one_perturbation(
+    cli: CommandLine, tmp_path: Path
+) -> None:
+    record = by_the_plugin(a_record(("debian:5.10", "debian:6.12"), ("fork",)))
+    store = str(a_store(tmp_path / "kept", with_real_profiles(record, ("fork",))))
+    (comparison,) = json.loads(cli("show", "1", "--json", "--store", store).output)["comparisons"]
+    assert comparison["ratio"] == pytest.approx(1.358, abs=1e-3)
+    output = " ".join(cli("explain", "1", "--no-values", "--store", store).output.split())
+    assert (
+        "fork runs 35.8 % more instructions on debian:6.12 than on debian:5.10; by function under one "
+        "perturbation, +51.1 %, net +"
+    ) in output

@@ -108,7 +108,7 @@ def print_answer(
     screen.leave_out(len(differences.values), "differing setting")
     can_be_proven = explanation.total and any((differences.values, differences.options, differences.levels))
     next_step = same_command("--prove") if can_be_proven and not proof else ""
-    screen.print(_answer(explanation, tree, proof), next_step=next_step)
+    screen.print(_answer(attribution, tree, proof), next_step=next_step)
 
 
 _FUNCTIONS = 12
@@ -118,18 +118,27 @@ def _measured_causes(proof: Proof) -> Sequence[Tried]:
     return [cause for cause in proof.tested if cause.status is Status.MEASURED]
 
 
-def _answer(explanation: Explanation, tree: CallTree | None, proof: Proof | None) -> str:
+def _answer(attribution: Attribution, tree: CallTree | None, proof: Proof | None) -> str:
     """`mmap runs 10.6 % more instructions on debian:6.12 than on debian:6.1, net +7,977: lru_add +5,617`;
     of a proof what was measured to have a part, the largest first, and what remains.
+
+    The first number is the study's, over its perturbations; functions are counted under one of them.
     """
+    explanation, study = attribution.explanation, attribution.of_study
     before, after = explanation.before, explanation.after
-    if not explanation.total:
+    counted = after.mean / before.mean
+    ratio = study.ratio if study and study.ratio is not None else counted
+    if not explanation.total and ratio == 1:
         return f"{explanation.workload} runs as many instructions on {after.label} as on {before.label}."
-    change = number_format.short_change(after.mean / before.mean).lstrip(f"+{number_format.MINUS}")
-    word = "more" if explanation.total > 0 else "fewer"
+    change = number_format.short_change(ratio).lstrip(f"+{number_format.MINUS}")
+    word = "more" if ratio > 1 else "fewer"
+    ends = number_format.short_interval(study.ratio, study.low, study.high) if study else ""
     start = (
         f"{explanation.workload} runs {change} {word} instructions on {after.label} than on {before.label}"
+        f"{ends}"
     )
+    if number_format.short_change(ratio) != number_format.short_change(counted):
+        start += f"; by function under one perturbation, {number_format.short_change(counted)}"
     if proof is None:
         return f"{start}, net {breakable(tables.net_sentence_of(explanation, tree))}."
     parts = [
@@ -180,7 +189,7 @@ def print_explained(
         print_proof(proof, console)
     tree = call_tree(attribution.before, attribution.after, explanation)
     console.print()
-    console.print(Text(one_line(_answer(explanation, tree, proof)), style="bold"))
+    console.print(Text(one_line(_answer(attribution, tree, proof)), style="bold"))
 
 
 def print_explanation(
