@@ -105,7 +105,7 @@ def _jail(program: "Qemu") -> SystemCheck:
     name = "QEMU's jail"
     examined = jail.examined(program.program)
     if examined.lacks:
-        remedy = "guests run without it, too; for strangers' kernels and programs: a host that gives it"
+        remedy = "guests run without it, too; for strangers' kernels and programs, use a host that has it"
         return SystemCheck(name=name, state=State.LIMITED, found="; ".join(examined.lacks), remedy=remedy)
     user = f", as user {jail.TENANT}" if examined.is_tenant else ""
     whole = f"whole: few system calls, no new rights, limits on memory and files{user}"

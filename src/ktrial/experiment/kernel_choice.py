@@ -37,7 +37,7 @@ class Range:
             part_series = series(part) if part.strip() else default
             if part_series is None:
                 raise AnalysisUsageError(
-                    f"Kernels {text}: {part.strip()} is no version.",
+                    f"Kernels {text}: {part.strip()} is not a version.",
                     hint="5.10..7.2, or names with commas between them: debian:6.1,debian:6.12",
                 )
             ends.append(part_series)

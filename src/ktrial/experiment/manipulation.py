@@ -85,7 +85,7 @@ def _preemption_in_force(
         instead = f"the kernel is built for {model} and nothing else (CONFIG_PREEMPT_DYNAMIC is not set)"
     else:
         problem = result.failure.text if result.failure else _PREEMPTION_FILE
-        instead = f"and nothing tells what became of it: {problem}"
+        instead = f"and its effect is not known: {problem}"
     raise SettingRefused(f"{PARAMETER}={requested} was asked for, {instead}")
 
 
@@ -261,4 +261,4 @@ def _why(result: StepResult, console: str) -> str:
     messages = dict.fromkeys(line.strip() for line in re.findall(r"sched_ext: (.+)", console))
     if messages:
         parts.append(f"the kernel says: {'; '.join(messages)[:_LONGEST_WORDS]}")
-    return "; ".join(parts) or "nothing tells why"
+    return "; ".join(parts) or "the reason is not known"

@@ -167,7 +167,7 @@ def _unconfined(undertaking: Undertaking) -> list[Shortage]:
     if not problem:
         return []
     if undertaking.confined:
-        text = f"what a stranger has sent is built in a whole sandbox only, and here is none: {problem}"
+        text = f"code from strangers is built in a whole sandbox only, and there is none here: {problem}"
         return [Shortage(text, "--trust builds it as yourself", certain=True)]
     text = f"kernels are built without a sandbox: {problem}"
     return [Shortage(text, "what their sources run can reach your files")]
@@ -418,8 +418,8 @@ def of_use(machine: Machine, use: WorkloadUse) -> tuple[DataWarning, ...]:
         return ()
     text = f"{use.name} runs as root: ktrial does, and its command names no user"
     advice = (
-        '--user nobody (or root), or user = "nobody" beside its command in the study file, says as whom it '
-        "is to run"
+        '--user nobody (or root), or user = "nobody" beside its command in the study file, names the '
+        "user that it runs as"
     )
     return (DataWarning(kind=WarningKind.RUNS_AS_ROOT, text=text, advice=advice),)
 
@@ -478,8 +478,9 @@ class _SettingSearch:
                 why = self.missing[name]
                 kernels = dict.fromkeys(job.boot.kernel.name for job in self.jobs)
                 raise StudyRefused(
-                    f"The setting {name} can be made in no kernel of the study ({', '.join(kernels)})"
-                    f"{_similar(why, name)}, so no trial was run: {why.message.rstrip('.')}.",
+                    f"The setting {name} cannot be made in any kernel of the study "
+                    f"({', '.join(kernels)}){_similar(why, name)}, so no trial was run: "
+                    f"{why.message.rstrip('.')}.",
                     hint=why.advice,
                 ) from why
 

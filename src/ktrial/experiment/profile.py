@@ -100,7 +100,7 @@ def profile_job(
                 job.checked(performed[: len(job.before)], performed[after:], target.console)
             except SettingRefused as refused:
                 raise GuestError(
-                    f"What was asked for was not in force: {refused!s}",
+                    f"The requested settings were not in force: {refused!s}",
                     hint="which kernel takes what: ktrial help schedulers",
                 ) from None
         results = own_results(performed[:after], len(before))

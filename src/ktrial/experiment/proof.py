@@ -482,7 +482,7 @@ class _Proving:
                 names = [candidate.name for candidate in offered.ranked]
                 available = ", ".join(names) or "none"
                 raise ExplanationError(
-                    "Nothing that differs and can be taken back is called "
+                    "No difference that can be taken back is called "
                     f"{unknown[0]}{nearest(unknown[0], names)}.",
                     hint=f"what can be tried: {available}",
                 )

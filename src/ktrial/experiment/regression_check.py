@@ -206,7 +206,7 @@ def raised(limits: Mapping[str, float]) -> tuple[DataWarning, ...]:
         DataWarning(
             kind=WarningKind.LIMIT_RAISED,
             text=f"a limit below +{percentage(FLOOR)} is raised to that: {limits_shown}",
-            advice="changes without any meaning, as of a command line's length, move numbers by as much",
+            advice="changes without meaning, such as the length of a command line, move numbers by as much",
         ),
     )
 
@@ -420,7 +420,7 @@ def find_baseline(name: str, store: Store) -> Baseline:
     near = difflib.get_close_matches(name, by_name, n=1)
     similar = f" (did you mean {near[0]}?)" if near else ""
     raise AnalysisUsageError(
-        f"There is no baseline {name} in store {store.name}{similar}, and no kernel is called so.",
+        f"There is no baseline {name} in store {store.name}{similar}, and no kernel of that name.",
         hint=(f"save one: ktrial check baseline save {name} 6.12 fork; or name a kernel, such as debian:6.1"),
     )
 
@@ -448,7 +448,7 @@ def remove_baseline(name: str, store: Store) -> None:
     try:
         baseline = find_baseline(name, store)
     except AnalysisUsageError as error:
-        raise AnalysisUsageError(error.message, hint="what there is: ktrial check baseline list") from None
+        raise AnalysisUsageError(error.message, hint="ktrial check baseline list shows them") from None
     store.delete(baseline.record.id)
 
 

@@ -328,8 +328,8 @@ class StudyKernels:
                 first = errors[changed[0]]
                 advice = f"{first.advice}; or " if first.advice else ""
                 raise KernelError(
-                    f"The factor {factor.name} is lost: no kernel with another level than the baseline's can "
-                    f"be had. {first.message}",
+                    f"The factor {factor.name} cannot be measured: no kernel with another level than the "
+                    f"baseline's is available. {first.message}",
                     hint=f"{advice}leave out the factor {factor.name}, and the rest can be measured",
                 ) from first
 
@@ -451,7 +451,7 @@ class _Session:
     @property
     def _kept(self) -> str:
         if not self.finished:
-            return "No trial is kept, and the same command runs all of them"
+            return "No trial is stored, and the same command runs all of them"
         return (
             f"What was measured is stored ({self.finished} trials: ktrial show), and the same command runs "
             "the others again"
@@ -464,7 +464,7 @@ class _Session:
         try:
             stored = len(self.store.finished_keys(self.study_id, apart_from=self.replaced))
         except StoreError as error:
-            return Interrupted(f"no trial is known to be kept. {error.message}", hint=error.advice)
+            return Interrupted(f"no trial is known to be stored. {error.message}", hint=error.advice)
         return Interrupted(
             f"{stored} of {self.total} trials are stored, nothing of them is lost",
             hint="run the same command again: it goes on from there",

@@ -278,7 +278,7 @@ def _keep_profile(
         notes.profiles.append(counted)
         notes.warnings += agent_in_region(counted) if not job.boot.sample_ns else ()
     except (NoSymbolsInGuest, NoMarkedRegion) as error:
-        text = f"{error.message}; what each function had of the instructions is not known"
+        text = f"{error.message}; the instructions of each function are not known"
         notes.warnings.append(DataWarning(kind=WarningKind.NO_PROFILE, text=text, advice=error.advice))
 
 
@@ -298,7 +298,7 @@ def _with_watched_files(steps: Iterable[Step], every_ns: int) -> tuple[Step, ...
 
 def _checked(sample: Sample, job: Job) -> Sample:
     if not math.isfinite(sample.value):
-        problem = f"its {sample.metric} is no number ({sample.value})"
+        problem = f"its {sample.metric} is not a number ({sample.value})"
         raise WorkloadError(f"Workload {job.label}: {problem}")
     return sample.model_copy(update={"workload": job.label})
 
@@ -405,8 +405,10 @@ def machine_warnings(identity: MachineIdentity | None, kernel: Kernel | None) ->
         flags = DataWarning(
             kind=WarningKind.PROCESSOR_FLAGS,
             text=identity.flags_reason,
-            advice="a guest that fails, or a program that reads the flags, may do so for that: a QEMU from "
-            "8.0 on, or Debian's 7.2, has them right (KTRIAL_QEMU names another one)",
+            advice=(
+                "this may be why a guest fails, or a program that reads the flags: a QEMU from 8.0 on, or "
+                "Debian's 7.2, has them right (KTRIAL_QEMU names another one)"
+            ),
         )
         warnings = (*warnings, flags)
     # What a guest program executes is a part of what is counted there, down to the page of a variable.

@@ -194,7 +194,7 @@ class _Assignment(threading.Thread):
         able = {digest for digest, problem in zip(self._items, problems, strict=True) if not problem}
         self._can_build[member.address] = able
         for problem in dict.fromkeys(filter(None, problems)):
-            self.events.put(f"worker {member.name} of the fleet is given no builds: {problem}")
+            self.events.put(f"worker {member.name} of the fleet gets no builds: {problem}")
         return "" if able else problems[0], ""
 
     def _report_step(self, progress: dict[str, Any]) -> None:
@@ -255,8 +255,7 @@ class _Assignment(threading.Thread):
             self._can_build[member.address] = set()
             advice = f": {answer.advice}" if answer.advice else ""
             self.events.put(
-                f"worker {member.name} of the fleet is given no more builds: "
-                f"{answer.problem.rstrip('.')}{advice}"
+                f"worker {member.name} of the fleet gets no more builds: {answer.problem.rstrip('.')}{advice}"
             )
         item.losses += not isinstance(answer, Unable) and not (isinstance(answer, Gone) and not answer.died)
         if item.losses < _MOST_LOSSES:

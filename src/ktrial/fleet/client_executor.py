@@ -370,8 +370,8 @@ class FleetExecutor:
                 problem = error.message
             if problem is not None:
                 raise FleetError(
-                    f"Workers told different digits for {entry.planned.key}, and this system could not say "
-                    f"which are right: {problem}",
+                    f"Workers returned different digits for {entry.planned.key}, and this system could "
+                    f"not say which are right: {problem}",
                     hint="trials that ended before are stored; ktrial doctor says what this system lacks",
                 )
             entry.settled = True
@@ -384,10 +384,12 @@ class FleetExecutor:
         first = compared(opinion, right)[0]
         why = f"{first.fact} was {first.before} there, and is {first.repeated}"
         member.quarantined = True
-        self._membership.dismiss(member, f"it told wrong digits ({entry.planned.treatment.label}: {why})", "")
+        self._membership.dismiss(
+            member, f"it returned wrong digits ({entry.planned.treatment.label}: {why})", ""
+        )
         self._checks.forget(member)
         again = [entry for entry in member.performed if entry.scope == self._options.scope]
-        text = f"worker {member.name} of the fleet told wrong digits ({why}): it was quarantined"
+        text = f"worker {member.name} of the fleet returned wrong digits ({why}): it was quarantined"
         warning = DataWarning(
             kind=WarningKind.WORKER_QUARANTINED,
             text=f"{text}, and its trials were run again elsewhere ({len(again)})",

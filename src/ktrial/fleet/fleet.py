@@ -140,7 +140,7 @@ class Fleet:
         if self.settings.asked and (self.settings.local_workers or not elsewhere):
             what = "another system" if elsewhere else "this system"
             raise FleetUsageError(
-                f"Fleet {self.settings.address} is given exact trials only: the machine {machine.name} "
+                f"Fleet {self.settings.address} runs exact trials only: the machine {machine.name} "
                 f"measures {what}, in real time.",
                 hint=(
                     "leave --fleet out (--fleet none, where KTRIAL_FLEET or the configuration names one); "

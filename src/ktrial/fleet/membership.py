@@ -189,7 +189,7 @@ class Calls:
         call = self._calls[number]
         call.deliveries += 1
         if call.deliveries > _MOST_DELIVERIES:
-            problem = f"it does not find in {self._home.files} what lies there, or does not keep it"
+            problem = f"it does not find the files in {self._home.files}, or does not keep them"
             self._answers.append((number, Unable(problem, _PLACE_ADVICE)))
             return
         for digest in lacking.digests:
@@ -262,7 +262,7 @@ class Membership:
         for member in members.values():
             if member.address not in seen and member.out != _GONE:
                 if not member.out:
-                    self._tell(f"worker {member.name} of the fleet is gone: others do what it had to do")
+                    self._tell(f"worker {member.name} of the fleet is gone: others take over its work")
                 member.out = _GONE
                 self._calls.lose([member.address], died=True)
         self._calls.look_for_lost()

@@ -121,14 +121,14 @@ def read_toml(path: Path, text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        problem = error.strerror if isinstance(error, OSError) else f"it is no TOML: {error}"
+        problem = error.strerror if isinstance(error, OSError) else f"it is not TOML: {error}"
         raise BadFleetFile(text, str(problem)) from None
 
 
 def _settings(table: Mapping[str, Any], directory: Path, text: str) -> FleetSettings:
     for key in table:
         if key not in _KEYS and key not in BATCH_SYSTEMS:
-            raise BadFleetFile(text, f"{key} is no key of it; its keys are {', '.join(sorted(_KEYS))}")
+            raise BadFleetFile(text, f"{key} is not a key of it; its keys are {', '.join(sorted(_KEYS))}")
     try:
         settings = _SETTINGS.validate_python({_KEYS[key]: table[key] for key in table if key in _KEYS})
     except ValidationError as error:
@@ -158,7 +158,7 @@ def _checked(address: str) -> str:
         raise BadFleet(address, f"of this system there are 1 to {_MOST_LOCAL} workers")
     place = _PLACE.fullmatch(address)
     if not (match or place):
-        problem = "it is neither an address nor a file that is there"
+        problem = "it is neither an address nor an existing file"
         if _PLACE.fullmatch(f"tcp://{address}"):
             problem = f"an address begins with how it is reached: tcp://{address} or tls://{address}"
         raise BadFleet(address, problem)

@@ -110,8 +110,8 @@ class CacheDamaged(KernelError):
 
 
 class KernelDamaged(KernelError):
-    text = "Kernel {name} is damaged in the cache ({files}), and cannot be made whole: {problem}."
-    hint = "nothing was booted from it; have it anew: ktrial kernel add {name}"
+    text = "Kernel {name} is damaged in the cache ({files}), and cannot be repaired: {problem}."
+    hint = "nothing was booted from it; add it again: ktrial kernel add {name}"
 
 
 # Errors about kernels that are built from source.
@@ -153,7 +153,7 @@ class BadConfigFile(BuildError):
 
 
 class OptionNotTaken(BuildError):
-    text = "The option {option}={wanted} did not take in {directory}: {problem}."
+    text = "The option {option}={wanted} could not be set in {directory}: {problem}."
     hint = "{advice}"
 
     @property
@@ -196,17 +196,17 @@ class PatchNotApplied(BuildError):
 
 
 class CompilerUnsuitable(BuildError):
-    text = "{directory} wants {wanted}; here is {found}."
+    text = "{directory} needs {wanted}; this system has {found}."
     hint = "{advice}"
 
 
 class SandboxFailed(BuildError):
-    text = "bubblewrap confines no build of {directory} here: {problem}."
+    text = "bubblewrap cannot confine a build of {directory} here: {problem}."
     hint = "bwrap --version; ktrial doctor"
 
 
 class ProcessesSpent(KernelError):
-    text = "No build can be started: user {user}, whose processes builds are, has as many as it may."
+    text = "No build can be started: user {user}, who runs the builds, has as many processes as allowed."
     hint = "wait for the build that has started them, or end it: pkill -KILL -u {user}"
 
 

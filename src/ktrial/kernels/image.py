@@ -329,7 +329,7 @@ def sound_elf(file: BinaryIO) -> Iterator[ELFFile]:
         _check_tables(elf)
         yield elf
     except _STUMBLES as error:
-        raise ELFError(f"it is no sound ELF file: {error}") from error
+        raise ELFError(f"it is not a valid ELF file: {error}") from error
 
 
 def _check_tables(elf: ELFFile) -> None:
@@ -460,7 +460,7 @@ def vmlinux_of(image: KernelImage) -> Extracted:
     except _CannotUnpack as error:
         return _booted_whole(image, str(error))
     except ELFError as error:
-        raise _damaged(image, f"its unpacked payload is no whole ELF file ({error})") from error
+        raise _damaged(image, f"its unpacked payload is not a whole ELF file ({error})") from error
     if data[:4] != ELF_MAGIC:
         raise _damaged(image, f"its unpacked payload is not ELF (it starts {data[:4].hex(' ')})")
     if not bootable:

@@ -118,7 +118,7 @@ def _content(path: Path) -> bytes:
     try:
         if not path.is_file() and not path.is_dir() and path.exists():
             # A pipe or a device may never end.
-            raise _bad(path, "it is no file", _WRITE_IT)
+            raise _bad(path, "it is not a file", _WRITE_IT)
         if path.stat().st_size > _MOST_BYTES:
             raise _bad(
                 path, f"it is larger than {_MOST_BYTES >> 20} MiB", "give the mails of one series only"
@@ -188,7 +188,9 @@ def _of_the_series(path: Path, mails: Sequence[Mail]) -> tuple[list[Mail], tuple
             path, f"there are several series in it: {', '.join(names)}", "b4 am -v N takes one of them"
         )
     left_out = len(replies)
-    words = "1 mail is no patch of the series" if left_out == 1 else f"{left_out} mails are no patches of it"
+    words = (
+        "1 mail is not a patch of the series" if left_out == 1 else f"{left_out} mails are not patches of it"
+    )
     return chosen, (f"{words}, and left out",) if left_out else ()
 
 
@@ -324,8 +326,10 @@ def _level(path: Path, line: int, options: str) -> int:
         return 1
     match = _LEVEL.fullmatch(options)
     if match is None:
-        advice = "-pN is the only option that is taken; quilt's -R turns a patch round: write it so"
-        raise _quilt_bad(path, f"line {line}: '{options}' is no option that can be followed", advice)
+        advice = (
+            "-pN is the only option that is supported; quilt's -R reverses a patch: write the reversed patch"
+        )
+        raise _quilt_bad(path, f"line {line}: '{options}' is not a supported option", advice)
     return 1 if match[1] == "ab" else int(match[1])
 
 
@@ -336,7 +340,7 @@ def _quilt_patch(path: Path, file: Path, number: int, entry: QuiltEntry) -> Seri
         raise _quilt_bad(path, problem, "patches lie beside the series file, or below it")
     if place.exists() and not place.is_file():
         # A pipe or a device may never end.
-        raise _quilt_bad(path, f"line {entry.line}: {entry.name} is no file", _EACH_LINE)
+        raise _quilt_bad(path, f"line {entry.line}: {entry.name} is not a file", _EACH_LINE)
     try:
         content = place.read_bytes()
     except OSError as error:
@@ -429,7 +433,7 @@ def series_in_git(directory: Path, text: str) -> PatchSeries:
     """The commits that `text` (BASE..TIP) names. Raises KernelUsageError, SourceUnusable, ToolMissing."""
     begin, dots, end = text.partition("..")
     if not dots or end.startswith(".") or not begin:
-        raise _commits_bad(directory, text, "it is no BASE..TIP", _WRITE)
+        raise _commits_bad(directory, text, "it is not BASE..TIP", _WRITE)
     top = _top(directory, text)
     base, tip = (_commit(top, text, name) for name in (begin, end or "HEAD"))
     if base == tip:
@@ -498,13 +502,13 @@ def _check_line(top: Path, text: str, base: str, tip: str) -> None:
     if subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode == 0:
         return
     if _is_shallow(top):
-        problem = "it is a shallow clone, where no way leads from the one to the other"
+        problem = "it is a shallow clone, without a path from one commit to the other"
         raise _commits_bad(top, text, problem, f"git -C {top} fetch --unshallow")
     fork = ""
     with suppress(SourceUnusable):
         fork = git(top, text, "merge-base", base, tip).strip()[:_SHORT]
     advice = f"they part at {fork}: {fork}..{text.partition('..')[2] or 'HEAD'}" if fork else _WRITE
-    raise _commits_bad(top, text, "its base is no ancestor of its tip", advice)
+    raise _commits_bad(top, text, "its base is not an ancestor of its tip", advice)
 
 
 def _is_shallow(top: Path) -> bool:
@@ -544,7 +548,7 @@ def _notes(top: Path, text: str, patches: tuple[SeriesPatch, ...]) -> tuple[str,
     notes = []
     if merges := sum(patch.merge for patch in patches):
         counted = "1 step is a merge" if merges == 1 else f"{merges} steps are merges"
-        notes.append(f"{counted}: such a step is all that the merge brings")
+        notes.append(f"{counted}: such a step contains all that the merge brings")
     try:
         changed = git(top, text, "status", "--porcelain", "--untracked-files=no")
     except SourceUnusable:  # a bare repository

@@ -155,7 +155,7 @@ class _Undoing:
             text = f"{entry.knob} lies under another one ({present}): it was left alone"
             return self._left(RestoreOutcome.SOMEBODY_ELSE, text)
         if not self.dry_run and (problem := take_away(entry.kind, entry.path)):
-            return self._left(RestoreOutcome.REFUSED, f"{entry.knob} could not be taken away: {problem}")
+            return self._left(RestoreOutcome.REFUSED, f"{entry.knob} could not be removed: {problem}")
         fault_point("restore: unmounted or unloaded")
         return self.ended(RestoreOutcome.RESTORED, f"{entry.knob} is gone again")
 

@@ -167,13 +167,13 @@ def _unfit(kind: KnobKind, value: str) -> str:
     words = value.split()
     match kind:
         case KnobKind.INTEGER if len(words) != 1 or _number(words[0]) is None:
-            return "it is no whole number"
+            return "it is not a whole number"
         case KnobKind.INTEGERS if not words or any(_number(word) is None for word in words):
-            return "it is no list of whole numbers"
+            return "it is not a list of whole numbers"
         case KnobKind.SWITCH if not is_switch(value):
             return "it is neither on nor off"
         case KnobKind.MASK if not re.fullmatch(r"[0-9a-fA-F]+(,[0-9a-fA-F]+)*", value):
-            return "it is no mask in hexadecimal"
+            return "it is not a hexadecimal mask"
         case KnobKind.CHOICE if not words:
             return "it is empty"
         case _:
@@ -182,7 +182,7 @@ def _unfit(kind: KnobKind, value: str) -> str:
 
 def _outside(kind: KnobKind, value: str, allowed: Allowed) -> str:
     if allowed.choices and kind is KnobKind.CHOICE and value not in allowed.choices:
-        return "it is none of the choices"
+        return "it is not one of the choices"
     number = _number(value.strip()) if kind is KnobKind.INTEGER else None
     if number is None:
         return ""

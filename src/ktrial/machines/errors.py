@@ -107,7 +107,7 @@ class HostChangeForbidden(HostUsageProblem):
 
 
 class CgroupUnusable(HostProblem):
-    text = "Machine {machine}: the control group that the study asks for cannot be had: {problem}."
+    text = "Machine {machine}: the control group that the study needs is not available: {problem}."
 
 
 # Errors about machines that are reached by ssh.
@@ -116,7 +116,8 @@ class CgroupUnusable(HostProblem):
 class NotReached(MachineError):
     text = "Machine {machine}: {host} cannot be reached: {problem}"
     hint = (
-        "ssh {host} true has to succeed without a question: host key known, key in the agent or without words"
+        "ssh {host} true must succeed without a question: the host key is known, and the key is in the "
+        "agent or has no passphrase"
     )
 
 

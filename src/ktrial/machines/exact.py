@@ -352,7 +352,7 @@ def _mismatch(results: tuple[StepResult, ...], runs: int) -> str:
     programs = sum(result.do == "run" for result in results)
     if programs == runs:
         return ""
-    cause = "does one mark a region with nothing in it, or a run, which is the agent's to mark?"
+    cause = "does a program mark an empty region, or a run, which only the agent may mark?"
     return f"{programs} programs ran, and the plugin counted {runs}: {cause}"
 
 

@@ -307,8 +307,8 @@ def check_qemu(qemu: Qemu, machine: str) -> None:
     if qemu.version[:2] not in SUPPORTED_QEMUS:
         supported = " and ".join(".".join(map(str, version)) for version in SUPPORTED_QEMUS)
         raise MachineError(
-            f"Machine {machine} works with the inside of QEMU, and knows that of {supported}: "
-            f"{qemu.program} is {qemu.text}.",
+            f"Machine {machine} depends on QEMU's internals, and supports {supported}: {qemu.program} is "
+            f"{qemu.text}.",
             hint=(
                 "Debian 12 has 7.2, and 10.0 in bookworm-backports; Debian 13 has 10.0; another than "
                 "the first in PATH is named with KTRIAL_QEMU=/path/to/program"

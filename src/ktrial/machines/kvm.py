@@ -160,8 +160,10 @@ class KvmMachine:
         if not self.probe.usable and not boot.allow_emulated_time:
             raise HostProblem(
                 f"Machine {NAME} has no KVM: {self.probe.reason}.",
-                hint="the machine exact needs none; or, where the time that emulation takes will do, which "
-                "says little about any hardware: [machine] allow_emulated_time = true",
+                hint=(
+                    "the machine exact needs none; or allow times under emulation, which say little about "
+                    "any hardware: [machine] allow_emulated_time = true"
+                ),
             )
         check_pin(boot.pin, NAME)
         return set_up(boot, qemu.find(NAME), self._guest, NAME, accelerated=self.probe.usable)

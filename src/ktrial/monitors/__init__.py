@@ -134,7 +134,7 @@ def installed() -> tuple[dict[str, AnyMonitor], tuple[DataWarning, ...]]:
 
 def _check(_name: str, extension: object) -> tuple[str, AnyMonitor]:
     if not isinstance(extension, AnyMonitor):
-        raise TypeError("it is no monitor")
+        raise TypeError("it is not a monitor")
     return extension.name, extension
 
 

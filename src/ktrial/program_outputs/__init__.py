@@ -144,7 +144,7 @@ def find(name: str) -> OutputFormat:
 
 def _check(name: str, extension: object) -> tuple[str, OutputFormat]:
     if not isinstance(extension, OutputFormat):
-        raise TypeError(f"{name} is no output format")
+        raise TypeError(f"{name} is not an output format")
     return extension.name, extension
 
 

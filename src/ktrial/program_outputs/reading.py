@@ -131,7 +131,7 @@ def json_report(text: str, format: str) -> dict[str, Any]:
     if not objects:
         raise OutputEmpty(format=format, problem="there is no JSON object in it")
     if len(objects) > 1:
-        problem = f"there are {len(objects)} reports in it: which of them counts, nobody can tell"
+        problem = f"there are {len(objects)} reports in it: it is not clear which of them counts"
         raise OutputDamaged(format=format, where="the whole", problem=problem)
     return objects[0]
 
@@ -166,7 +166,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse(name: str) -> float:
-    raise ValueError(f"{name} is no number that can be compared")
+    raise ValueError(f"{name} is not a number that can be compared")
 
 
 # --- Reports for people: each number is there once, or it is not read.
@@ -176,7 +176,7 @@ def only(pattern: str, text: str, format: str) -> str | None:
     """What the pattern's group finds; None where nothing matches. Raises OutputDamaged: it matches twice."""
     matches = re.findall(pattern, text, re.MULTILINE)
     if len(matches) > 1:
-        problem = f"it is there {len(matches)} times: which of them counts, nobody can tell"
+        problem = f"it is there {len(matches)} times: it is not clear which of them counts"
         raise OutputDamaged(format=format, where=_words(pattern), problem=problem)
     return str(matches[0]) if matches else None
 

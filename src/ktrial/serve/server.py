@@ -96,7 +96,7 @@ def _address(text: str) -> "ipaddress.IPv4Address | ipaddress.IPv6Address":
         return ipaddress.ip_address("127.0.0.1" if text == "localhost" else text.strip("[]"))
     except ValueError:
         raise ServeUsageError(
-            f"'{text}' is no address of this machine: write numbers, 127.0.0.1 or ::1.",
+            f"'{text}' is not an address of this machine: write numbers, 127.0.0.1 or ::1.",
             hint=(
                 "leave it out, and pages are seen on this machine alone; --address 0.0.0.0 takes all "
                 "of its addresses"

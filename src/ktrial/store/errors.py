@@ -10,7 +10,7 @@ class StoreError(KtrialError):
 class NotAStore(StoreError):
     """What is there is no store of ktrial's, or nothing is in it."""
 
-    hint = "name another file (--store FILE or KTRIAL_STORE); one that is not there is made"
+    hint = "name another file (--store FILE or KTRIAL_STORE); a file that does not exist is created"
 
     def __init__(self, store: object, problem: str, *, hint: str = "") -> None:
         super().__init__(f"Store {store} is not a ktrial store: {problem}.", hint=hint)
@@ -19,7 +19,7 @@ class NotAStore(StoreError):
 class NoStoreThere(StoreError):
     """A store was to be there already."""
 
-    hint = "name one that is there; `ktrial run STUDY.toml --store FILE` makes one"
+    hint = "name an existing one; `ktrial run STUDY.toml --store FILE` makes one"
     exit_code = 2
 
     def __init__(self, store: object, remark: str) -> None:
@@ -55,7 +55,10 @@ class ServerAway(StoreError):
 class StoreGone(StoreError):
     """SQLite's file was deleted or replaced while ktrial had it open."""
 
-    hint = "put a copy back if there is one; then run the same command again: without one it begins anew"
+    hint = (
+        "restore a copy if there is one; then run the same command again: without a copy it begins a new "
+        "store"
+    )
 
     def __init__(self, store: str, happened: str) -> None:
         super().__init__(
@@ -95,8 +98,8 @@ class OlderCopy(StoreDamaged):
     """The store lacks entries of its log that it had."""
 
     hint = (
-        "put the newest copy back; ktrial store verify says what is there, and with --remove-damaged takes "
-        "that for all from then on"
+        "restore the newest copy; or accept the loss: ktrial store verify says what is there, and "
+        "--remove-damaged keeps that"
     )
 
     def __init__(self, store: object, newest: object, kept: int, place: object) -> None:
@@ -121,14 +124,15 @@ class NotItsCopy(StoreError):
 
     def __init__(self, store: str, source: str, number: int, study: str) -> None:
         super().__init__(
-            f"Store {store} is no copy of {source}: it has another study under the number {number}, {study}."
+            f"Store {store} is not a copy of {source}: it has another study under the number {number}, "
+            f"{study}."
         )
 
 
 class StudyNotStored(StoreError):
     """The store has no such study."""
 
-    hint = "what is there: ktrial list"
+    hint = "ktrial list shows the studies"
 
     def __init__(self, store: str, study: object, similar: str = "", *, hint: str = "") -> None:
         super().__init__(f"Store {store} has no study {study}{similar}.", hint=hint)

@@ -145,7 +145,7 @@ def kind_of(part: str) -> str:
 def digest_of_content(content: bytes) -> str:
     """SHA-256 of what was compressed. Raises ValueError where a damaged row has no bytes there."""
     if not isinstance(content, bytes):
-        raise ValueError("what was compressed is no bytes")
+        raise ValueError("compressed data are not bytes")
     return hashlib.sha256(content).hexdigest()
 
 

@@ -250,17 +250,20 @@ class Store:
             raise StoreDamaged(
                 f"Store {self.name}: the {error.part} of trial {trial_key} of study {study_id} is lost: "
                 f"{error.problem}. Numbers are whole.",
-                hint=f"put the file back from a backup, under its name; or ktrial store verify {study_id} "
-                "--remove-damaged takes the trial away, and the command that ran the study runs it again",
+                hint=(
+                    "restore the file from a backup, under its name; or remove the trial: ktrial store "
+                    f"verify {study_id} --remove-damaged; the command that ran the study then runs it again"
+                ),
             ) from None
 
     def _trials_damaged(self, study_id: int, count: int) -> TrialsDamaged:
         differ = "1 trial of study {} differs" if count == 1 else f"{count} trials of study {{}} differ"
         return TrialsDamaged(
             f"Store {self.name}: {differ.format(study_id)} from what was stored: no verdict comes from them.",
-            hint=f"which ones: ktrial store verify {study_id}; with --remove-damaged they are taken away, "
-            "and the "
-            "command that ran the study runs them again",
+            hint=(
+                f"ktrial store verify {study_id} names them; with --remove-damaged it removes them, and "
+                "the command that ran the study runs them again"
+            ),
         )
 
     def check_trials(self, study_id: int) -> tuple[TrialCheck, ...]:
@@ -519,7 +522,7 @@ def _check_is_new(file: Path, kept: Head | None, head_file: HeadFile) -> None:
     raise StoreDamaged(
         f"Store {file} is damaged: nothing is in its file, and {head_file.path} says that its log had "
         f"{kept.number} entries.",
-        hint="put a copy back if there is one; after rm " + str(head_file.path) + " a new store is made",
+        hint="restore a copy if there is one; after rm " + str(head_file.path) + " a new store is made",
     )
 
 

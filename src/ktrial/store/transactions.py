@@ -133,21 +133,22 @@ class Transactions:
         except NotAsStored as error:
             raise StudyDamaged(
                 f"Store {self.name}: the {error.part} of study {error.study_id} is not what was stored: "
-                "nothing is "
-                "said from it.",
-                hint="ktrial store verify names all that is damaged; the command that ran the study puts "
-                "what it asks "
-                "for right, and --remove-damaged takes an answer away, which is then made again of the "
-                "stored trials",
+                "no result is shown from it.",
+                hint=(
+                    "ktrial store verify names all that is damaged; the command that ran the study "
+                    "repairs its definition, and --remove-damaged removes an answer, which is then made "
+                    "again from the stored trials"
+                ),
             ) from None
         except TrialsNotThere as error:
             raise StoreDamaged(
                 f"Store {self.name}: of study {error.study_id}, {error.problem}: no verdict comes from the "
                 "others.",
-                hint="put a copy of the store back if there is one; or ktrial store verify "
-                f"{error.study_id} --remove-damaged takes those that are there for all, and the command "
-                "that ran the "
-                "study runs the others again",
+                hint=(
+                    "restore a copy of the store if there is one; or accept the loss: ktrial store verify "
+                    f"{error.study_id} --remove-damaged, after which the command that ran the study runs "
+                    "the missing trials again"
+                ),
             ) from None
         except log.LogNotWhole as error:
             raise LogDamaged(self.name, str(error)) from None

@@ -81,7 +81,7 @@ class SpaceEmpty(TuningError):
     )
 
     def __init__(self, *, hint: str = "") -> None:
-        super().__init__("There is nothing to search: no knob that was named can be varied here.", hint=hint)
+        super().__init__("There is nothing to search: no named knob can be varied here.", hint=hint)
 
 
 class NoValidConfiguration(TuningError):
@@ -124,7 +124,7 @@ class BaselineFailed(SearchFailed):
 class SearchMisled(SearchFailed):
     """The search went on from a run that is not to be believed."""
 
-    hint = "that run and those after it were taken away: ktrial tune --resume goes on from there, without it"
+    hint = "that run and those after it were removed: ktrial tune --resume goes on from there, without it"
 
 
 class NotTheSameSearch(SearchFailed):

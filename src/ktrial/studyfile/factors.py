@@ -260,7 +260,7 @@ def _check_row(
         elif level not in by_name[name].levels:
             levels = ", ".join(shown(a_level) for a_level in by_name[name].levels)
             mistakes.add(
-                ("treatments", place, name), f"{shown(level)} is no level of it; its levels are {levels}"
+                ("treatments", place, name), f"{shown(level)} is not a level of it; its levels are {levels}"
             )
     all_are_factors = row.keys() <= by_name.keys()
     if all_are_factors and all(

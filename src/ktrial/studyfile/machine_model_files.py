@@ -197,7 +197,7 @@ def _check_shapes(machine: ModelledMachine, path: KeyPath, mistakes: Mistakes) -
 def _check_cache(cache: CacheSize, path: KeyPath, mistakes: Mistakes) -> None:
     sets, remainder = divmod(cache.size, cache.ways * cache.line)
     if not _is_power_of_two(cache.line):
-        mistakes.add(path, f"a line of {cache.line} bytes is no power of two")
+        mistakes.add(path, f"a line of {cache.line} bytes is not a power of two")
     elif remainder or not _is_power_of_two(sets):
         problem = "size / (ways × line) is the number of sets, and must be a power of two"
         mistakes.add(path, f"{notation.size_text(cache.size)} in {cache.ways} ways: {problem}")

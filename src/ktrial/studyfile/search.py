@@ -265,7 +265,7 @@ def _rule(text: str) -> MetricRule:
     try:
         groups = re.compile(way).groups
     except re.error as error:
-        problem = f"it is no regular expression: {error}"
+        problem = f"it is not a regular expression: {error}"
         raise BadGoal("--metric", text, problem) from None
     if groups != 1:
         raise BadGoal("--metric", text, f"it has {groups} groups, and needs one")
@@ -354,7 +354,7 @@ def _knobs_of(item: str) -> list[SearchedKnob]:
     if not equals and (group := _several(name)):
         return group
     if _PATTERN.search(name) and not name.endswith(f"@{ALL}"):
-        raise BadKnobSpace(item, "no knob that ktrial knows is called so")
+        raise BadKnobSpace(item, "ktrial knows no knob of that name")
     knob = _known(name)
     searched = SearchedKnob(knob.name + name[len(name.partition("@")[0]) :] if knob else name, knob)
     return [_with_values(item, searched, values) if values else searched]

@@ -228,6 +228,6 @@ def _check_format(metric: MetricRule, path: KeyPath, index: int, mistakes: Mista
     if metric.format not in formats:
         mistakes.unknown(at, "format of metrics", metric.format, formats)
     for key in sorted(metric.model_fields_set & {"unit", "direction", "regex", "json_path"}):
-        mistakes.add(at, f'"{key.removesuffix("_path")}" is told by the format: leave it out')
+        mistakes.add(at, f'"{key.removesuffix("_path")}" is given by the format: leave it out')
     if metric.name and not metric.metric:
         mistakes.add(at, f'which metric of {metric.format} is "{metric.name}"? metric = "…" says it')

@@ -94,7 +94,7 @@ class LocalTarget:
         if stat.S_ISDIR(real_path.stat().st_mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if not stat.S_ISREG(real_path.stat().st_mode):
-            raise OSError("it is no regular file")
+            raise OSError("it is not a regular file")
         return real_path
 
     def _require_below(self, path: Path, allowed: tuple[str, ...]) -> None:

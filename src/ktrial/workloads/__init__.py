@@ -58,7 +58,7 @@ def installed() -> tuple[dict[str, Workload], tuple[DataWarning, ...]]:
 
 def _name_and_workload(_module: str, extension: object) -> tuple[str, Workload]:
     if not isinstance(extension, Workload):
-        raise TypeError("it is no workload")
+        raise TypeError("it is not a workload")
     return extension.description.name, extension
 
 

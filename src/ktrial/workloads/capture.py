@@ -457,36 +457,38 @@ def notes(accesses: Accesses, collected: Collected, seconds: float) -> Iterator[
         yield Note(text=f"it changes its view of the file system ({_some(accesses.special)}), not as here")
     if collected.secrets:
         yield Note(
-            text=f"it reads what usually are secrets, which are left out: {_some(collected.secrets)}",
-            advice="--include PATH takes one along, into the caches of ktrial and the guest's memory",
+            text=f"it reads files that usually hold secrets, which are left out: {_some(collected.secrets)}",
+            advice="--include PATH includes one, in the caches of ktrial and in the guest's memory",
         )
     if collected.own:
-        yield Note(text=f"what ktrial itself is writing is left out: {_some(collected.own)}")
+        yield Note(text=f"files that ktrial itself writes are left out: {_some(collected.own)}")
     if collected.unreadable:
         yield Note(text=f"it looks at files that cannot be read here: {_some(collected.unreadable)}")
     if collected.unnamed:
         yield Note(text=f"names that are not UTF-8 are left out: {_some(collected.unnamed)}")
     if collected.partial:
         yield Note(
-            text=f"it reads the names in {_some(collected.partial)}: a guest has those that it opened",
-            advice="add the directory to files where the others matter",
+            text=f"it lists {_some(collected.partial)}: a guest has only what it opened there",
+            advice="if the others matter, add the directory to files",
         )
     if collected.changed:
         yield Note(
             text=f"it changed files that were there: {_some(collected.changed)}; a guest gets them as they "
             "are now, after the run",
-            advice="a command is run several times in a row: let it begin with what it needs",
+            advice="a command is run several times in a row: let it make what it needs at its start",
         )
     if collected.made:
         yield Note(
             text=f"it made {number_format.counted(len(collected.made), 'file')} here "
             f"({_some(collected.made)}); in a guest each run finds what the run before it left",
-            advice="where it is to do all its work each time, let it remove them first",
+            advice="if it has to do all its work each time, let it remove them first",
         )
     if seconds > _SLOW:
         yield Note(
-            text=f"it took {number_format.duration(seconds)} here, under strace; a guest takes longer, some "
-            "20 times, for each of its runs",
+            text=(
+                f"it took {number_format.duration(seconds)} here, under strace; in a guest each of its "
+                "runs takes some 20 times as long"
+            ),
             advice="measure a smaller piece of work, or set repeats = 1",
         )
 

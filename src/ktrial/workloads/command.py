@@ -242,7 +242,7 @@ def values(workload: str, rule: MetricRule, results: Sequence[StepResult]) -> li
             if not math.isfinite(number):
                 raise WorkloadError(
                     f"Workload {workload}: its {rule.name} is {json.dumps(text)}, read from {place}; "
-                    "a finite number is wanted.",
+                    "expected: a finite number.",
                     hint="let the command print a number, or exit with a status other than 0 where it has "
                     f"none: that run counts as failed. The output ends with: {last_words(result)}",
                 )
@@ -263,7 +263,7 @@ def _by_json(workload: str, rule: MetricRule, result: StepResult) -> tuple[list[
     try:
         value = json.loads(result.stdout)
     except json.JSONDecodeError as error:
-        raise _not_there(workload, rule.name, result, f"its output is no JSON ({error})") from None
+        raise _not_there(workload, rule.name, result, f"its output is not JSON ({error})") from None
     way = ""
     for key in rule.json_path.split("."):
         way = f"{way}.{key}" if way else key

@@ -63,8 +63,8 @@ def program_path(workload: str, program: str) -> str:
         hint = "give its whole path, or install it; it is carried into the guest from here"
         if _IS_OF_A_SHELL.search(program):
             hint = (
-                "these words were given as one; a program and its arguments are words of their own; where a "
-                f"shell is to read them: sh -c {shlex.quote(program)}"
+                "these words were given as one; write a program and its arguments as separate words; to "
+                f"have a shell read them: sh -c {shlex.quote(program)}"
             )
         message = f"Workload {workload}: there is no program {program} on this host."
         raise WorkloadError(message, hint=hint)

@@ -162,7 +162,7 @@ def test_a_history_is_of_one_workload_and_says_what_a_mistake_is(cli: CommandLin
     for words, problem in (
         (("6.1", "6.12"), "Which workload?"),
         (("fork", "pipe"), "fork, pipe: name one workload at a time."),
-        (("a..b", "fork"), "Kernels a..b: a is no version."),
+        (("a..b", "fork"), "Kernels a..b: a is not a version."),
     ):
         result = cli("history", *words, "--store", store)
         assert result.status == 2

@@ -164,7 +164,7 @@ OF_KNOBS = ("knobs", "--kernel", "debian:6.1", *FORK)
         ),
         (("patches", "--patches", "nowhere", *SOURCE, *FORK), "The series nowhere cannot be used"),
         (("patches", "--patches", "series", "--fuzz", "3", *SOURCE, *FORK), "--fuzz"),
-        (("versions", "6.1", *FORK), "'6.1' is no range of releases"),
+        (("versions", "6.1", *FORK), "'6.1' is not a range of releases"),
     ],
 )
 def test_bad_input_is_one_message_and_no_trial(cli: Here, arguments: tuple[str, ...], message: str) -> None:

@@ -203,7 +203,7 @@ def test_a_stranger_s_mails_are_not_built_where_there_is_no_sandbox(
     monkeypatch.setattr("ktrial.kernels.build.sandbox.problem", lambda: "namespaces are forbidden here")
     result = ktrial(*SERIES, "--dry-run")
     assert result.status == 128
-    assert "in a whole sandbox only, and here is none: namespaces are forbidden here" in result.messages
+    assert "in a whole sandbox only, and there is none here: namespaces are forbidden here" in result.messages
     assert hint(result) == "--trust builds it as yourself"
 
 

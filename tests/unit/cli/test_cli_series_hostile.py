@@ -97,9 +97,9 @@ def absent(place: Path) -> None:
 @pytest.mark.parametrize(
     ("makes", "message"),
     [
-        (pipe, "line 1: one.patch is no file"),
-        (device, "line 1: one.patch is no file"),
-        (Path.mkdir, "line 1: one.patch is no file"),
+        (pipe, "line 1: one.patch is not a file"),
+        (device, "line 1: one.patch is not a file"),
+        (Path.mkdir, "line 1: one.patch is not a file"),
         (absent, "line 1: one.patch: No such file"),
         (secret, "there is no change of a file in it"),
     ],
@@ -120,7 +120,7 @@ def test_a_mailbox_has_to_be_a_file_that_ends(
     makes: Callable[[Path], None], ktrial: CommandLine, tmp_path: Path
 ) -> None:
     makes(tmp_path / "x.mbx")
-    refused(ktrial("series", "--mbox", "x.mbx", *ONTO, "--dry-run"), "it is no file")
+    refused(ktrial("series", "--mbox", "x.mbx", *ONTO, "--dry-run"), "it is not a file")
 
 
 def test_a_shallow_clone_says_how_to_deepen_it(ktrial: CommandLine, tmp_path: Path) -> None:

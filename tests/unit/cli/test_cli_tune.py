@@ -98,7 +98,7 @@ def test_a_dry_run_as_json_has_the_space_and_what_is_left_out(cli: Here) -> None
         ((*ON,), "which knobs?"),
         (("--dry-run", "--", "/bin/true"), "which knobs?"),
         ((*ON, "--knobs", "vm.swapiness"), "did you mean vm.swappiness"),
-        ((*ON, "--knobs", "vm.zone_reclaim_mode"), "no knob that was named can be varied here"),
+        ((*ON, "--knobs", "vm.zone_reclaim_mode"), "no named knob can be varied here"),
         ((*ON, *KNOBS, "--subject-to", "instructions<=1", "--subject-to", "instructions>=2"), "meets both"),
         ((*ON, *KNOBS, "--subject-to", "instructions"), "write a metric"),
         ((*ON, *KNOBS, "--budget", "2"), "too small"),

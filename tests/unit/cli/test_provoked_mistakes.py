@@ -88,8 +88,8 @@ MISTAKES = {
     ),
     "a baseline that is not there cannot be removed": (
         ("check", "baseline", "remove", "before"),
-        "There is no baseline before in store STORE, and no kernel is called so.",
-        "what there is: ktrial check baseline list",
+        "There is no baseline before in store STORE, and no kernel of that name.",
+        "ktrial check baseline list shows them",
     ),
     "a workload's file that is not there": (
         ("compare", *PAIR, "--workload", "mine.toml"),
@@ -194,7 +194,7 @@ def test_a_study_that_is_called_nearly_so_is_named(cli: CommandLine, tmp_path: P
     for command in ("report", "show"):
         message, hint = cli(command, "compair").messages.splitlines()
         assert message.endswith("has no study compair (did you mean compare?).")
-        assert hint == "hint: what is there: ktrial list"
+        assert hint == "hint: ktrial list shows the studies"
     assert cli("show", "quick").messages.endswith("hint: it was not run yet: ktrial run quick\n")
     (tmp_path / "notes.txt").write_text("milk\n")
     assert cli("show", "notes.txt").messages.endswith(

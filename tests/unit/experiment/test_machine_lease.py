@@ -145,7 +145,7 @@ def test_the_option_takes_a_time_only(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ktrial = CommandLine(monkeypatch, capsys)
-    assert "--wait: 1x is no time" in ktrial("run", "quick", "--wait", "1x").messages
+    assert "--wait: 1x is not a time" in ktrial("run", "quick", "--wait", "1x").messages
 
 
 def test_the_machine_of_a_run_that_was_killed_is_taken_over_with_a_word(store: Store, tmp_path: Path) -> None:

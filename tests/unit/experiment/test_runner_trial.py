@@ -150,7 +150,7 @@ def test_a_sample_that_is_no_number_is_a_failed_workload(number: str) -> None:
     answer = StepResult(step=0, do="run", exit=0, stdout=number)
     trial = run_on(ScriptedMachine(only("fork", lambda boot, run: answer)))
     assert trial.outcome is Outcome.WORKLOAD_FAILED
-    assert "is no number" in trial.reason
+    assert "is not a number" in trial.reason
 
 
 def test_a_refused_setting_makes_the_trial_invalid_with_the_kernels_answer() -> None:

@@ -100,7 +100,7 @@ def test_a_store_that_was_deleted_is_not_said_to_have_anything(store: Store, tmp
         raise MachineStopped(machine="scripted")
 
     machine = ScriptedMachine(answer)
-    with pytest.raises(Interrupted, match=r"no trial is known to be kept.*is gone") as caught:
+    with pytest.raises(Interrupted, match=r"no trial is known to be stored.*is gone") as caught:
         ran(store, machine, jobs=1)
     assert "nothing of them is lost" not in caught.value.message
 

@@ -195,7 +195,7 @@ def test_the_commits_are_printed_or_why_nobody_looked_for_them(
     assert (named.status, "ktrial series: 1 patch, costs 1400" in named.output) == (1, True)
     git(upstream, "commit", "--quiet", "--amend", "--allow-empty", "--message", "costs 1600")
     rebased = cli(*once)
-    assert "commits between were not measured: its base is no ancestor of its tip." in rebased.output
+    assert "commits between were not measured: its base is not an ancestor of its tip." in rebased.output
 
 
 def test_a_branch_that_is_not_there_is_no_verdict_either(cli: CommandLine, tree: Path) -> None:

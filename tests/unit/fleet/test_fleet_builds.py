@@ -95,7 +95,7 @@ def test_a_worker_that_cannot_build_is_given_no_builds(fleet: Fleet, logs: Path,
     asked = FleetBuilder(fleet, on_notice=lambda _what: (logs / "told").touch())
     asked.built(*builds(place, 3))
     assert {who for who, _ in logged(logs, "building")} == {"1"}
-    assert asked.notices == ["worker local-0 of the fleet is given no builds: it lacks gcc"]
+    assert asked.notices == ["worker local-0 of the fleet gets no builds: it lacks gcc"]
 
 
 def test_what_no_worker_can_build_is_built_here(fleet: Fleet, logs: Path, place: Path) -> None:
@@ -116,7 +116,7 @@ def test_a_worker_that_fails_is_given_no_more_and_another_builds(
     assert asked.built(*wanted) == {one.name: FakeBuilder.kernel(one) for one in wanted}
     assert {who for who, _ in logged(logs, "compiled")} == {"1"}
     (told,) = asked.notices
-    assert told.startswith("worker local-0 of the fleet is given no more builds: Building linux needs ld")
+    assert told.startswith("worker local-0 of the fleet gets no more builds: Building linux needs ld")
 
 
 def test_what_a_worker_made_otherwise_is_not_taken(fleet: Fleet, logs: Path, place: Path) -> None:
@@ -126,7 +126,7 @@ def test_what_a_worker_made_otherwise_is_not_taken(fleet: Fleet, logs: Path, pla
     asked = FleetBuilder(fleet)
     assert asked.built(*wanted) == {one.name: FakeBuilder.kernel(one) for one in wanted}
     (told,) = asked.notices
-    assert "worker local-0 of the fleet is given no more builds: Another system was to build" in told
+    assert "worker local-0 of the fleet gets no more builds: Another system was to build" in told
 
 
 def test_kernels_come_by_the_fleets_store_of_files(address: str, place: Path) -> None:
@@ -167,7 +167,7 @@ def test_a_kernel_whose_worker_is_killed_is_built_by_another(
     assert asked.built(*wanted) == {one.name: FakeBuilder.kernel(one) for one in wanted}
     assert process.exitcode == -signal.SIGKILL
     assert asked.here.built == []
-    assert "worker worker-0 of the fleet is gone: others do what it had to do" in asked.notices
+    assert "worker worker-0 of the fleet is gone: others take over its work" in asked.notices
 
 
 def test_ctrl_c_ends_all_builds_at_once(fleet: Fleet, logs: Path, place: Path) -> None:

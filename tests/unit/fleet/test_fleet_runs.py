@@ -68,7 +68,7 @@ def test_a_worker_that_tells_wrong_digits_is_quarantined_and_its_trials_run_agai
     assert {one.provenance.worker for one in record.trials} == {"local-0"}
     warnings = [one for trial in record.trials for one in trial.warnings]
     assert WarningKind.WORKER_QUARANTINED in {one.kind for one in warnings}
-    assert any("local-1 of the fleet told wrong digits" in text for text in heard.notices)
+    assert any("local-1 of the fleet returned wrong digits" in text for text in heard.notices)
 
 
 def test_a_worker_with_another_qemu_is_refused_with_the_reason(

@@ -112,9 +112,12 @@ def test_a_certificate_that_is_not_there_is_told_by_its_name(tmp_path: Path) -> 
         ('address = "tls://lab1:8786"', "needs tls-ca"),
         ('address = "tcp://127.0.0.1:1"\ntls-ca = "ca.pem"', "belong together"),
         ("check-share = 0.5", "address: it is missing"),
-        ('address = "tcp://127.0.0.1:1"\nfoo = 1', "foo is no key of it; its keys are address, check-share"),
+        (
+            'address = "tcp://127.0.0.1:1"\nfoo = 1',
+            "foo is not a key of it; its keys are address, check-share",
+        ),
         ('address = "tcp://127.0.0.1:1"\ncheck-share = 2', "check-share"),
-        ("address = ", "no TOML"),
+        ("address = ", "not TOML"),
     ],
 )
 def test_a_file_with_a_mistake_is_refused_with_what_it_is(text: str, said: str, tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def test_xml_nested_a_hundred_thousand_deep_does_no_harm(tmp_path: Path) -> None
         ('{"results": [{"command": "x", "times": [1, 2', "line 1, column"),
         ('{"results": "command"}', "a list of objects was expected"),
         ('{"results": [1], "command": 1}', "a list of objects was expected"),
-        ('{"results": [{"command": "x", "times": [NaN]}]}', "NaN is no number"),
+        ('{"results": [{"command": "x", "times": [NaN]}]}', "NaN is not a number"),
         ('{"results": ' + "[" * 100_000 + ' "command"', "nested too deeply"),
         ('{"benchmarks": [{"runs": 3}]}', r"benchmarks\[0\].runs: a list of objects"),
         ('{"benchmarks": [3], "real_time": 0}', "a list of objects was expected"),

@@ -192,7 +192,7 @@ def test_a_patch_that_cannot_be_read_or_changed_meanwhile_is_refused(source: Pat
     patch.write_text(a_patch(source, "sched", "slice = 3", "slice = 5"))
     scratch = source.parent / "scratch"
     scratch.mkdir()
-    with pytest.raises(BadPatch, match="changed after"):
+    with pytest.raises(BadPatch, match="changed since"):
         patched(snapshot_of(spec.source), spec.patches, scratch)
 
 

@@ -286,7 +286,7 @@ def test_nothing_is_built_outside_of_the_sandbox_where_another_build_has_all_pro
     source = a_buildable_source(tmp_path / "linux")
     bubblewrap(10_000)
     monkeypatch.setattr(sandbox, "MOST_WAIT", 0.0)
-    with pytest.raises(ProcessesSpent, match="has as many as it may") as raised:
+    with pytest.raises(ProcessesSpent, match="has as many processes as allowed") as raised:
         build(requested(str(source), directory=tmp_path))
     assert isinstance(raised.value, HOST_PROBLEMS)
 

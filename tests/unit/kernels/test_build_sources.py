@@ -98,7 +98,7 @@ def test_a_tarball_that_would_write_outside_is_refused(name: str, source: Path, 
 def test_what_is_no_tarball_is_refused(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "x.tar.gz"
     path.write_bytes(content)
-    with pytest.raises(SourceUnusable, match="no tarball, or is damaged"):
+    with pytest.raises(SourceUnusable, match="not a tarball, or is damaged"):
         snapshot_of(str(path))
 
 
@@ -267,7 +267,7 @@ def test_patches_and_configurations_are_files_that_end(source: Path, tmp_path: P
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     for endless in (str(pipe), "/dev/zero"):
-        with pytest.raises(BadConfigFile, match="it is no file"):
+        with pytest.raises(BadConfigFile, match="it is not a file"):
             requested(str(source), config=endless, directory=source)
-        with pytest.raises(BadPatch, match="it is no file"):
+        with pytest.raises(BadPatch, match="it is not a file"):
             requested(str(source), patches=(endless,), directory=source)

@@ -100,7 +100,7 @@ def test_an_option_that_does_not_take_is_the_outcome_of_its_trials(tmp_path: Pat
     assert by_level["SLAB=y"] == by_level["SLUB=y"] == (Outcome.COMPLETED, "")
     outcome, reason = by_level["NO_SUCH=y"]
     assert outcome is Outcome.KERNEL_MISSING
-    assert "CONFIG_NO_SUCH=y did not take in linux: there is no such option" in reason
+    assert "CONFIG_NO_SUCH=y could not be set in linux: there is no such option" in reason
     assert len(message.failed) == 1
     assert len(builds.built) == 2
 
@@ -120,7 +120,7 @@ def test_where_no_kernel_with_the_patch_can_be_had_nothing_is_built(tmp_path: Pa
     study = a_study(tmp_path, allocator=options("SLUB=y", "SLAB=y"), broken=options("", "NO_SUCH=y"))
     with pytest.raises(KernelError, match="The factor broken is lost") as caught:
         ran(study, store, builds)
-    assert "CONFIG_NO_SUCH=y did not take" in caught.value.message
+    assert "CONFIG_NO_SUCH=y could not be set" in caught.value.message
     assert caught.value.advice == "leave out the factor broken, and the rest can be measured"
     assert builds.built == []
 

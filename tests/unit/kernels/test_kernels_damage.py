@@ -158,7 +158,7 @@ def test_what_the_package_no_longer_holds_is_refused(kernel: Kernel, monkeypatch
     with pytest.raises(KernelDamaged) as caught:
         kernel_registry.obtain("slow:one")
     assert "slow:one is damaged in the cache (vmlinuz)" in caught.value.message
-    assert caught.value.advice == "nothing was booted from it; have it anew: ktrial kernel add slow:one"
+    assert caught.value.advice == "nothing was booted from it; add it again: ktrial kernel add slow:one"
 
 
 def test_files_of_the_users_own_are_refused_and_can_be_added_again(

@@ -172,7 +172,7 @@ def test_why_there_is_no_vmlinux_is_told(tmp_path: Path, payload: bytes, reason:
         (make.COMPRESSIONS["bzip2"](make.elf())[:500], "its bzip2 payload cannot be unpacked"),
         (make.COMPRESSIONS["lz4"](make.elf())[:500], "its lz4 payload cannot be unpacked"),
         (make.COMPRESSIONS["gzip"](b"#!/bin/sh"), "its unpacked payload is not ELF (it starts 23 21 2f 62)"),
-        (make.COMPRESSIONS["gzip"](make.elf()[:80]), "its unpacked payload is no whole ELF file"),
+        (make.COMPRESSIONS["gzip"](make.elf()[:80]), "its unpacked payload is not a whole ELF file"),
     ],
     ids=["xz", "zstd", "gzip", "gzip's end", "bzip2", "lz4", "no ELF", "half an ELF"],
 )

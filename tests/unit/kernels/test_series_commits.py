@@ -40,7 +40,7 @@ def test_each_first_parent_is_a_step_and_a_merge_is_one_too(tree: Path) -> None:
     assert [patch.merge for patch in series.patches] == [False, True, False]
     assert [patch.paths for patch in series.patches] == [("a.c",), ("side.c",), ("c.c",)]
     assert series.base == f"git:{tree}@{git(tree, 'rev-parse', 'v1')}"
-    assert series.notes == ("1 step is a merge: such a step is all that the merge brings",)
+    assert series.notes == ("1 step is a merge: such a step contains all that the merge brings",)
 
 
 def test_what_a_rebase_moves_meanwhile_stays_as_it_was(tree: Path) -> None:
@@ -75,13 +75,13 @@ def test_a_dirty_tree_is_told_and_not_measured(tree: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("v1", "it is no BASE..TIP"),
-        ("v1...main", "it is no BASE..TIP"),
-        ("..main", "it is no BASE..TIP"),
+        ("v1", "it is not BASE..TIP"),
+        ("v1...main", "it is not BASE..TIP"),
+        ("..main", "it is not BASE..TIP"),
         ("v1..v1", "both ends are the same commit"),
         ("nothing..main", "there is no commit 'nothing'"),
         ("--all..main", "there is no commit '--all'"),
-        ("main..v1", "its base is no ancestor of its tip"),
+        ("main..v1", "its base is not an ancestor of its tip"),
         ("side..main", "side does not lie on the line of first parents"),
     ],
 )

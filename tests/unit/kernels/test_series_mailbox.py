@@ -104,7 +104,7 @@ def test_answers_and_talk_are_left_out_and_counted(tmp_path: Path) -> None:
     proposal = mail("x", "y", change("three")).replace("Subject: [x] y", "Subject: Re: [PATCH v3 2/2] mm")
     series = read(tmp_path, *TWO, answer, proposal)
     assert len(series.patches) == 2
-    assert series.notes == ("2 mails are no patches of it, and left out",)
+    assert series.notes == ("2 mails are not patches of it, and left out",)
 
 
 def test_a_tag_behind_words_is_that_of_the_mail_that_is_answered(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_a_tag_behind_words_is_that_of_the_mail_that_is_answered(tmp_path: Path)
     resent = TWO[2].replace("Subject: [PATCH", "Subject: [RESEND] [mm-unstable PATCH")
     series = read(tmp_path, *TWO[:2], resent, answer)
     assert [patch.subject for patch in series.patches] == ["mm: one", "[RESEND] mm: two more"]
-    assert series.notes == ("1 mail is no patch of the series, and left out",)
+    assert series.notes == ("1 mail is not a patch of the series, and left out",)
 
 
 def test_a_patch_that_was_sent_behind_the_series_is_its_last(tmp_path: Path) -> None:

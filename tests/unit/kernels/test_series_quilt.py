@@ -72,7 +72,7 @@ def test_the_series_of_a_tree_below_is_found(place: str, tmp_path: Path) -> None
     [
         ("# nothing\n", "names no patch"),
         ("one.patch\none.patch\n", "line 2: one.patch is there twice"),
-        ("one.patch -R\n", "line 1: '-R' is no option"),
+        ("one.patch -R\n", "line 1: '-R' is not a supported option"),
         ("../one.patch\n", "line 1: ../one.patch lies outside"),
         ("/etc/passwd\n", "line 1: /etc/passwd lies outside"),
         ("\n\nnone.patch\n", "line 3: none.patch: No such file"),

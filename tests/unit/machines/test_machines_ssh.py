@@ -137,7 +137,7 @@ def test_a_name_that_could_be_more_than_a_name_is_refused_before_ssh_is_started(
 ) -> None:
     monkeypatch.setenv("PATH", "")
     assert not is_host_name(host)
-    with pytest.raises(MachineUsageError, match="is no name of a machine; allowed"):
+    with pytest.raises(MachineUsageError, match="is not a name of a machine; allowed"):
         SshMachine(host).check()
 
 

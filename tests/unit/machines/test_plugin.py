@@ -162,7 +162,7 @@ class TestBadFiles:
         [
             ("", "does not begin with format 2"),
             ('{"insn":1}\n', "does not begin with format 2"),
-            ("[]\n", "line 1: it is no object"),
+            ("[]\n", "line 1: it is not an object"),
             ('{"insn":2,"api":1,"symbols":0,"inline":true}\nnonsense\n', "line 2: Expecting value"),
             (
                 '{"insn":2,"api":1,"symbols":0,"inline":true}\n{}\n',

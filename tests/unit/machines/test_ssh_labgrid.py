@@ -85,10 +85,10 @@ def test_without_labgrid_what_to_install_is_told(configured: Path, monkeypatch: 
 @pytest.mark.parametrize(
     ("lines", "problem"),
     [
-        ('labgrid = "nowhere.yaml"', "labgrid is no file"),
-        ("labgrid = 3", "labgrid is no file"),
-        ('target = "dut"', "labgrid is no file"),
-        ('labgrid = "config.toml"\ntarget = ""', "target is no name"),
+        ('labgrid = "nowhere.yaml"', "labgrid is not a file"),
+        ("labgrid = 3", "labgrid is not a file"),
+        ('target = "dut"', "labgrid is not a file"),
+        ('labgrid = "config.toml"\ntarget = ""', "target is not the name"),
     ],
 )
 def test_what_is_wrong_with_labgrid_s_keys_is_told(configured: Path, lines: str, problem: str) -> None:

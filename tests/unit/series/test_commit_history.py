@@ -170,4 +170,4 @@ def test_a_branch_that_was_rebased_says_why_its_commits_are_not_known(tree: Path
         commit(tree, "another 1300", "mm/y.c")
         page = watched(tree, store, builder)
     assert page
-    assert (page.result, page.problem) == (None, "its base is no ancestor of its tip")
+    assert (page.result, page.problem) == (None, "its base is not an ancestor of its tip")

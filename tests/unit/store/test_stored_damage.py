@@ -125,7 +125,7 @@ def test_no_verdict_comes_of_a_damaged_trial_and_the_error_says_what_to_do(path:
     assert (
         "1 trial of study 1 differs from what was stored: no verdict comes from them" in caught.value.message
     )
-    assert "ktrial store verify 1; with --remove-damaged" in caught.value.advice
+    assert "ktrial store verify 1 names them; with --remove-damaged" in caught.value.advice
 
 
 @pytest.mark.parametrize("orphans", [True, False], ids=["row alone", "all that belongs to it"])

@@ -107,14 +107,14 @@ def refusal(tmp_path: Path, factors: str, kernels: tuple[str, ...] = ("debian:6.
         (
             '[factors."vm.swappiness"]\nlevels = [60, 0.5]',
             ("debian:6.1",),
-            '5: factors."vm.swappiness".levels[1]: found 0.5: it is no whole number; '
+            '5: factors."vm.swappiness".levels[1]: found 0.5: it is not a whole number; '
             "allowed: 0 to 200 (Linux 6.1)",
         ),
         (
             '[factors.thp]\ntarget = "/sys/kernel/mm/transparent_hugepage/enabled"\n'
             'levels = ["always", "sometimes"]',
             ("debian:6.1",),
-            '6: factors.thp.levels[1]: found "sometimes": it is none of the choices; '
+            '6: factors.thp.levels[1]: found "sometimes": it is not one of the choices; '
             "allowed: always, madvise or never (Linux 6.1)",
         ),
         (
@@ -138,13 +138,13 @@ def refusal(tmp_path: Path, factors: str, kernels: tuple[str, ...] = ("debian:6.
         (
             '[factors.preempt]\nkind = "boot"\nlevels = ["full", "lazy"]',
             ("debian:6.1", "debian:6.18"),
-            '6: factors.preempt.levels[1]: found "lazy": it is none of the choices for debian:6.1; '
+            '6: factors.preempt.levels[1]: found "lazy": it is not one of the choices for debian:6.1; '
             "allowed: none, voluntary or full (Linux 6.1)",
         ),
         (
             '[factors.mitigations]\nlevels = ["auto", "of"]',
             ("debian:6.1",),
-            '5: factors.mitigations.levels[1]: found "of": it is none of the choices; '
+            '5: factors.mitigations.levels[1]: found "of": it is not one of the choices; '
             "allowed: auto, auto,nosmt or off (Linux 6.1)",
         ),
         (

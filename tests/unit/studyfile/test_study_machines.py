@@ -310,7 +310,7 @@ def test_treatments_may_be_listed(tmp_path: Path) -> None:
     ("head", "said"),
     [
         ('treatments = [{ "vm.swapiness" = 10 }]', 'did you mean "vm.swappiness"?'),
-        ('treatments = [{ "vm.swappiness" = 11 }]', "11 is no level of it; its levels are 60, 10"),
+        ('treatments = [{ "vm.swappiness" = 11 }]', "11 is not a level of it; its levels are 60, 10"),
         ('treatments = [{ "vm.swappiness" = 60 }]', "this is the baseline"),
         ("treatments = []", "the list is empty"),
         ('treatments = [{ "vm.swappiness" = [1] }]', "levels are numbers and text"),

@@ -184,7 +184,7 @@ def test_a_kernel_that_cannot_choose_has_the_model_that_it_was_built_for(tmp_pat
     config.write_text("CONFIG_PREEMPT=y\n")
     assert preempting("full", config=config).settings == {"preempt": "full"}
     unknown = preempting("full")
-    assert "nothing tells what became of it: read /sys/kernel/debug/sched/preempt" in unknown.reason
+    assert "its effect is not known: read /sys/kernel/debug/sched/preempt" in unknown.reason
     assert preempting("").settings == {}
 
 

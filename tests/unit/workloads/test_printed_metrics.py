@@ -209,8 +209,8 @@ def test_a_study_names_a_format_and_is_written_with_it(
     [
         ('"fio-josn"', 'metrics: there is no format of metrics "fio-josn"; did you mean "fio-json"?'),
         ('[{ format = "wrkk" }, { name = "a" }]', 'no format of metrics "wrkk"; did you mean "wrk"?'),
-        ('[{ format = "wrk", unit = "s" }]', '"unit" is told by the format: leave it out'),
-        ('[{ format = "wrk", json = "a" }]', '"json" is told by the format: leave it out'),
+        ('[{ format = "wrk", unit = "s" }]', '"unit" is given by the format: leave it out'),
+        ('[{ format = "wrk", json = "a" }]', '"json" is given by the format: leave it out'),
         ('[{ format = "wrk", name = "a" }]', 'which metric of wrk is "a"?'),
         ('[{ name = "a", metric = "b" }]', 'it is for a metric of a "format"'),
         ('[{ regex = "(1)" }]', 'the key "name" is missing: a name of letters'),

@@ -148,7 +148,7 @@ def test_keys_are_refused_unless_they_are_asked_for(place: Path) -> None:
     key.write_text("private")
     taken = captured("sh", "-c", "ls ~/.ssh; cat ~/.ssh/id_ed25519")
     assert str(key) not in in_the_guest(taken)
-    assert "it reads what usually are secrets, which are left out" in told(taken)
+    assert "it reads files that usually hold secrets, which are left out" in told(taken)
     asked = captured("sh", "-c", "cat ~/.ssh/id_ed25519", include=(str(key),))
     assert str(key) in in_the_guest(asked)
     assert "secrets" not in told(asked)
@@ -160,7 +160,7 @@ def test_a_log_that_is_being_written_is_left_out_and_told(place: Path) -> None:
         captured_now = captured("ls", ".")
     assert f"{place}/output.log" not in in_the_guest(captured_now)
     assert f"{place}/kept" in in_the_guest(captured_now)
-    assert f"what ktrial itself is writing is left out: {place}/output.log" in told(captured_now)
+    assert f"files that ktrial itself writes are left out: {place}/output.log" in told(captured_now)
 
 
 def test_fifos_sockets_and_devices_are_not_carried(place: Path) -> None:

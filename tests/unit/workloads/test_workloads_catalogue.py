@@ -153,7 +153,7 @@ def test_another_packages_workload_is_found(monkeypatch: pytest.MonkeyPatch, tmp
     [
         ("no_such_module_here:WORKLOAD", "ModuleNotFoundError"),
         ("json:NO_SUCH", "AttributeError"),
-        ("json:JSONDecoder", "TypeError: it is no workload"),
+        ("json:JSONDecoder", "TypeError: it is not a workload"),
     ],
 )
 def test_a_broken_plugin_warns_and_stops_nothing(

@@ -98,7 +98,7 @@ def test_standard_error_is_searched_too() -> None:
     ("rule", "output", "message"),
     [
         ({"regex": r"rate=(\d+)"}, "speed=3", "the metric rate is not in what it printed: nothing matches"),
-        ({"json": "a.b"}, "rate: 3", "its output is no JSON"),
+        ({"json": "a.b"}, "rate: 3", "its output is not JSON"),
         ({"json": "a.b.c"}, '{"a": {"b": 3}}', "there is no 'a.b.c' in the JSON"),
         ({"json": "a.1"}, '{"a": [3]}', "there is no 'a.1' in the JSON"),
     ],
@@ -131,7 +131,7 @@ def test_what_is_no_number_is_told_with_where_it_was_read_and_what_is_wanted(
     with pytest.raises(WorkloadError) as caught:
         sample(measured(**rule), printed("", output, output, output))
     said = " ".join(str(caught.value).split())
-    assert f"its rate is {value}, read from {where}; a finite number is wanted." in said
+    assert f"its rate is {value}, read from {where}; expected: a finite number." in said
     assert output in caught.value.advice
 
 

@@ -525,7 +525,7 @@ def sift(build: Path, called: str) -> None:
                     name = Path(entry.path).relative_to(build)
                     raise BuildError(
                         f"{called} is not built: its makefiles date a file in the future ({name}).",
-                        hint="all that this build has left is removed; look at what changes dates there",
+                        hint="the files of this build are removed; find out what changes dates there",
                     )
                 if stat.S_ISDIR(status.st_mode):
                     directories.append(Path(entry.path))

@@ -373,7 +373,7 @@ def _compiled(job: BuildJob, workspace: Path, progress: Progress) -> Parts:
 def _check_same(job: BuildJob, options: Mapping[str, str], make: Make) -> None:
     """Raise BuildFailed where the whole source makes another configuration than its Kconfig files made."""
     if different := sorted(dict(job.options.items() ^ options.items())):
-        problem = f"its configuration came out otherwise than resolved: {', '.join(different[:6])}"
+        problem = f"its configuration differs from the resolved one: {', '.join(different[:6])}"
         source = job.spec.source
         raise BuildFailed(directory=source, problem=problem, log=make.log)
 

@@ -198,7 +198,7 @@ class Make:
             return None
         if (lack := sandbox.weakness()) and lack not in _TOLD_WITHOUT:
             _TOLD_WITHOUT.add(lack)
-            self.progress(f"building in a sandbox that is not whole: {lack}")
+            self.progress(f"building in an incomplete sandbox: {lack}")
         seen_as = (self.home, self.seen_at) if self.seen_at else None
         readable = (self.tree.directory, self.home)
         return sandbox.Sandbox(readable, writable, self.variables, self.ccache, seen_as)
@@ -659,7 +659,7 @@ def advice_on(problem: str, compiler: str, version: str) -> str:
     if not missing["header"]:
         return ""
     return (
-        f"neither the source nor this system has {missing['header']}: if it is no file of the source's own, "
+        f"neither the source nor this system has {missing['header']}: if it is not a file of the source, "
         f"apt-file search {missing['header']} names the package"
     )
 

@@ -104,7 +104,7 @@ def text_of(patch: Patch) -> str:
     except OSError as error:
         raise bad(path, f"it cannot be read: {error.strerror}", "give the path of a file") from None
     if hashlib.sha256(content).hexdigest() != patch.digest:
-        raise bad(path, "it was changed after it was asked for", "start again")
+        raise bad(path, "it has changed since the build was requested", "start again")
     return content.decode("utf-8", "surrogateescape")
 
 

@@ -118,7 +118,7 @@ def _config(config: str, directory: Path) -> tuple[str, str]:
         return config, ""
     path = _absolute(Path(config), directory)
     if _may_have_no_end(path):
-        raise BadConfigFile(path=path, problem="it is no file")
+        raise BadConfigFile(path=path, problem="it is not a file")
     try:
         return str(path), hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError as error:
@@ -129,7 +129,7 @@ def _config(config: str, directory: Path) -> tuple[str, str]:
 def _patch(patch: str, directory: Path) -> Patch:
     path = _absolute(Path(patch), directory)
     if _may_have_no_end(path):
-        raise bad(path, "it is no file", "give the path of a file")
+        raise bad(path, "it is not a file", "give the path of a file")
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -201,7 +201,7 @@ def option_of(text: str) -> tuple[str, str]:
     if not _PLAIN.fullmatch(value):
         inside = _TEXT.fullmatch(value)
         if inside is None:
-            problem = "a text has no quotes, backslashes or line ends in it"
+            problem = "text may not contain quotes, backslashes or line ends"
             raise BadBuildOption(text=text, problem=problem)
         value = f'"{inside[1]}"'
     return f"CONFIG_{match['name']}", value

@@ -476,7 +476,7 @@ def _unpack(path: Path, home: Path, progress: Progress) -> None:
         except tarfile.FilterError as error:
             raise _unusable(path, f"a path in it leaves it: {error}") from None
         except _BROKEN as error:
-            raise _unusable(path, f"it is no tarball, or is damaged: {error}") from None
+            raise _unusable(path, f"it is not a tarball, or is damaged: {error}") from None
         _top(into).rename(home)
 
 
@@ -562,7 +562,7 @@ def tree_in(directory: Path) -> Tree:
     """The source tree in `directory`. Raises NotASource."""
     absolute = directory.expanduser().absolute().resolve()
     if not absolute.is_dir():
-        problem = "there is no such directory" if not absolute.exists() else "it is no directory"
+        problem = "there is no such directory" if not absolute.exists() else "it is not a directory"
         raise NotASource(directory=absolute, problem=problem)
     if missing := [name for name in EXPECTED if not (absolute / name).exists()]:
         raise NotASource(directory=absolute, problem=f"it lacks {missing[0]}")

@@ -34,8 +34,8 @@ def unpack(file: Path, root: Path, most: int = _LARGEST) -> None:
     size = sum(bytes_of for bytes_of, _ in members)
     if size > most:
         raise KernelError(
-            f"{file.name} would unpack to {size} bytes, and a kernel's package to {most} at most: "
-            "it is not unpacked."
+            f"{file.name} would unpack to {size} bytes; a kernel's package may have {most} at most: it is "
+            "not unpacked."
         )
     require_space(root.parent, size)
     root.mkdir(parents=True, exist_ok=True)

@@ -134,7 +134,7 @@ def all_providers() -> dict[str, KernelProvider]:
 
 def _check(_name: str, extension: object) -> tuple[str, KernelProvider]:
     if not isinstance(extension, KernelProvider):
-        raise TypeError("it is no kernel provider")
+        raise TypeError("it is not a kernel provider")
     return extension.prefix, extension
 
 

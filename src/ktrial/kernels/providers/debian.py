@@ -357,20 +357,20 @@ def releases_between(text: str, progress: Progress = silent) -> tuple[Available,
     flavour = flavour or other_flavour or "cloud"
     if not (dots and first and last):
         raise KernelUsageError(
-            f"'{text}' is no range of releases: write A..B.", hint="such as debian:5.10..6.1"
+            f"'{text}' is not a range of releases: write A..B.", hint="such as debian:5.10..6.1"
         )
     if flavour not in _DEBIAN_RELEASES_FLAVOURS or other_flavour not in ("", flavour):
         problem = "both ends have to be of one flavour"
         raise KernelUsageError(
-            f"'{text}' is no range of releases: {problem}.",
+            f"'{text}' is not a range of releases: {problem}.",
             hint=f"one of {', '.join(_DEBIAN_RELEASES_FLAVOURS)}",
         )
     kernels = releases(flavour, progress)
     ends = [_newest(text, version, kernels) for version in (first, last)]
     if ends[0] >= ends[1]:
-        problem = f"{kernels[ends[1]].release} is no newer than {kernels[ends[0]].release}"
+        problem = f"{kernels[ends[1]].release} is not newer than {kernels[ends[0]].release}"
         raise KernelUsageError(
-            f"'{text}' is no range of releases: {problem}.", hint="write the older one first"
+            f"'{text}' is not a range of releases: {problem}.", hint="write the older one first"
         )
     return kernels[ends[0] : ends[1] + 1]
 
@@ -381,7 +381,9 @@ def _newest(text: str, version: str, kernels: tuple[Available, ...]) -> int:
     if not fitting:
         versions = ", ".join(dict.fromkeys(".".join(kernel.version.split(".")[:2]) for kernel in kernels))
         problem = f"no suite of the configured mirrors holds {version}"
-        raise KernelUsageError(f"'{text}' is no range of releases: {problem}.", hint=f"there are {versions}")
+        raise KernelUsageError(
+            f"'{text}' is not a range of releases: {problem}.", hint=f"there are {versions}"
+        )
     return fitting[-1]
 
 

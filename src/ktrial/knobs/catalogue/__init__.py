@@ -111,7 +111,7 @@ def _unambiguous(names: Iterable[tuple[str, Knob]]) -> dict[str, Knob]:
 
 def _check(subsystem: str, extension: object) -> tuple[str, tuple[Knob, ...]]:
     if not isinstance(extension, tuple) or not all(isinstance(item, Knob) for item in extension):
-        raise TypeError("it is no tuple of knobs")
+        raise TypeError("it is not a tuple of knobs")
     return subsystem, tuple(
         knob if knob.subsystem else knob.model_copy(update={"subsystem": subsystem}) for knob in extension
     )

@@ -112,7 +112,7 @@ KNOBS = (
     ),
     sysctl(
         "net.core.bpf_jit_enable",
-        "BPF programs are compiled: 0 not, 1 yes, 2 and told in the log",
+        "BPF programs are compiled: 0 no, 1 yes, 2 yes, and logged",
         "1",
         config="CONFIG_BPF_JIT",
         safety=Safety.SECURITY,

@@ -229,7 +229,7 @@ def _parse(path: Path, number: int, line: str) -> Line:
     except ValueError as error:
         raise PluginCountsUnreadable(machine="exact", path=path, line=number, problem=str(error)) from None
     if not isinstance(parsed, dict):
-        raise PluginCountsUnreadable(machine="exact", path=path, line=number, problem="it is no object")
+        raise PluginCountsUnreadable(machine="exact", path=path, line=number, problem="it is not an object")
     return parsed
 
 

@@ -58,7 +58,7 @@ class Looked:
     def lacks(self) -> list[str]:
         """What keeps it from being booted in any way, in words."""
         needed = {
-            "ktrial has to log in there as root, or to be let do so by sudo": self.facts.get("uid") == "0",
+            "ktrial has to log in there as root, or become root by sudo": self.facts.get("uid") == "0",
             "it has no systemd": "systemd" in self.facts,
             f"it has nothing that makes an initial RAM disk ({' or '.join(MAKERS)})": (
                 "initrd_tool" in self.facts
@@ -88,7 +88,7 @@ class _Kexec:
     def lacks(self, machine: Looked) -> list[str]:
         needed = {
             "it has no kexec (apt install kexec-tools, dnf install kexec-tools)": "kexec" in machine.facts,
-            "its kernel takes no other by kexec (CONFIG_KEXEC, kernel.kexec_load_disabled)": (
+            "its kernel cannot load another one by kexec (CONFIG_KEXEC, kernel.kexec_load_disabled)": (
                 "kexec_kernel" in machine.facts
             ),
         }
@@ -107,9 +107,9 @@ class _Grub:
             return ["it has no GRUB (grub-reboot, /boot/grub/grub.cfg)"]
         disk, system = machine.facts.get("grub_disk", ""), machine.facts.get("grub_fs", "")
         needed = {
-            "its grub.cfg reads no custom.cfg or no next_entry: update-grub": "grub_menu" in machine.facts,
+            "its grub.cfg does not read custom.cfg or next_entry: update-grub": "grub_menu" in machine.facts,
             "it has a /boot/grub/custom.cfg of its own": "grub_custom" not in machine.facts,
-            f"GRUB cannot write to {disk or system or 'its disk'}, and would not forget what it boots": (
+            f"GRUB cannot write to {disk or system or 'its disk'}, so it could not forget what it boots": (
                 not disk and system in _GRUB_WRITES
             ),
         }
@@ -117,7 +117,7 @@ class _Grub:
 
     def script(self, machine: Looked, image: str, initrd: str, command_line: str) -> str:
         if wrong := sorted(set(command_line) & set("'\"\\")):
-            raise ValueError(f"GRUB's menu takes no {' '.join(wrong)} in a command line")
+            raise ValueError(f"GRUB's menu does not accept {' '.join(wrong)} in a command line")
         words = " ".join(shlex.quote(f"'{word}'") for word in command_line.split())
         facts = {"grub": machine.facts["grub"], "image": image, "initrd": initrd, "words": words}
         return GRUB_SCRIPT.format(**_NAMES, **facts) + GO

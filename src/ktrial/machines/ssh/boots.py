@@ -147,15 +147,15 @@ class Place:
         """What a script's status says."""
         if result.status == _TAKEN:
             raise HostUsageProblem(
-                f"Machine {NAME}: {self._host} has a kernel {self.kernel.release} of its own, whose modules "
-                f"lie where those of {self.kernel.name} would have to.",
-                hint='nothing of it is overwritten: if that kernel is meant, its level is "running"',
+                f"Machine {NAME}: {self._host} has a kernel {self.kernel.release} of its own, whose "
+                f"modules lie where those of {self.kernel.name} have to be.",
+                hint='ktrial does not overwrite it: to measure that kernel, use the level "running"',
             )
         self._refuse(f"{action}: {result.message or f'status {result.status}'}")
 
     def _refuse(self, problem: str) -> NoReturn:
         raise MachineError(
-            f"Machine {NAME}: {self.kernel.name} cannot be got ready on {self._host}: {problem}."
+            f"Machine {NAME}: {self.kernel.name} cannot be prepared on {self._host}: {problem}."
         )
 
     def _check(self, result: ShellResult, action: str) -> None:
@@ -342,7 +342,7 @@ class Boots:
         if len(command_line) > boot_ways.LONGEST:
             problem = f"its command line is longer than {boot_ways.LONGEST} bytes"
             raise MachineError(
-                f"Machine {NAME}: {place.kernel.name} cannot be got ready on {self.host}: {problem}."
+                f"Machine {NAME}: {place.kernel.name} cannot be prepared on {self.host}: {problem}."
             )
         result = self._ask(place.boot(self.by, command_line))
         if result.status:

@@ -125,7 +125,7 @@ class Connection:
         """
         if not machine.is_host_name(host):
             raise MachineUsageError(
-                f"Machine {NAME}: {host!r} is no name of a machine; allowed: {machine.ALLOWED}.",
+                f"Machine {NAME}: {host!r} is not a name of a machine; allowed: {machine.ALLOWED}.",
                 hint=(
                     'in the study file: [machine] kind = "ssh", host = "lab1"; ports and keys belong '
                     "into ~/.ssh/config"

@@ -133,7 +133,7 @@ def commands_of(host: str) -> OwnCommands:
     if not isinstance(table, dict) or table.keys() - _KEYS:
         raise BadOwnCommand(file=str(file), problem=f"{where} has keys other than {', '.join(sorted(_KEYS))}")
     if table.get("boot", KEXEC) not in WAYS:
-        raise BadOwnCommand(file=str(file), problem=f"{where} boot is none of {', '.join(WAYS)}")
+        raise BadOwnCommand(file=str(file), problem=f"{where} boot is not one of {', '.join(WAYS)}")
     if not isinstance(table.get("sudo", False), bool):
         raise BadOwnCommand(file=str(file), problem=f"{where} sudo is neither true nor false")
     words = _by_labgrid(table, where, file) | {
@@ -154,7 +154,7 @@ def _tables(file: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise BadOwnCommand(file=str(file), problem=str(error)) from None
     if not isinstance(machines, dict):
-        raise BadOwnCommand(file=str(file), problem="machines is no table: [machines.NAME]")
+        raise BadOwnCommand(file=str(file), problem="machines is not a table: [machines.NAME]")
     return machines
 
 
@@ -164,7 +164,7 @@ def _words(text: object, where: str, file: Path) -> tuple[str, ...]:
     except ValueError:
         words = ()
     if not words:
-        raise BadOwnCommand(file=str(file), problem=f"{where} is no command")
+        raise BadOwnCommand(file=str(file), problem=f"{where} is not a command")
     return words
 
 
@@ -175,9 +175,11 @@ def _by_labgrid(table: dict[str, Any], where: str, file: Path) -> dict[str, tupl
         return {}
     place = file.parent / Path(file_name).expanduser() if isinstance(file_name, str) and file_name else None
     if place is None or not place.is_file():
-        raise BadOwnCommand(file=str(file), problem=f"{where} labgrid is no file of labgrid's: {file_name!r}")
+        raise BadOwnCommand(
+            file=str(file), problem=f"{where} labgrid is not a file of labgrid's: {file_name!r}"
+        )
     if not isinstance(target, str) or not target:
-        raise BadOwnCommand(file=str(file), problem=f"{where} target is no name of a target in {place}")
+        raise BadOwnCommand(file=str(file), problem=f"{where} target is not the name of a target in {place}")
     if importlib.util.find_spec("labgrid") is None:
         missing = f"wants labgrid, which is not installed: {how_to_add('labgrid')}"
         raise BadOwnCommand(file=str(file), problem=f"{where} {missing}")

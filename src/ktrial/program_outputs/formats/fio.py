@@ -32,8 +32,8 @@ class Fio:
     )
     remarks = (
         "for each job what it did, and nothing of what it did not; the percentile is that of the "
-        "completion latency. A job that reports an error is left out and told. Jobs of one name are told "
-        "one by one: `--group_reporting` adds them up. Several reports (`--status-interval`) are refused"
+        "completion latency. A job that reports an error is left out, with a warning. Jobs of one name are "
+        "told one by one: `--group_reporting` adds them up. Several reports (`--status-interval`) are refused"
     )
     of_groups = False
 

@@ -33,7 +33,7 @@ class GoogleBenchmark:
     remarks = (
         "every repetition of every benchmark, whatever its time_unit; neither aggregates (mean, median, "
         "stddev, cv, complexity) nor counters of the benchmark's own. Benchmarks that report an error are"
-        " left out and told"
+        " left out, with a warning"
     )
     of_groups = False
 

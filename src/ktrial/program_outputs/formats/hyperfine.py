@@ -18,7 +18,7 @@ class Hyperfine:
     summary = "hyperfine --export-json"
     columns = (_TIME,)
     remarks = (
-        "every run of every command. Runs that ended with an error are left out and told. Times that "
+        "every run of every command. Runs that ended with an error are left out, with a warning. Times that "
         "hyperfine gives as nothing, because the shell's start took longer (`-N` runs without one), are "
         "told"
     )

@@ -129,7 +129,7 @@ class PerfStat:
 
     def _of_table(self, text: str) -> Iterator[Count]:
         if text.count(_HEADING) > 1:
-            problem = f"there are {text.count(_HEADING)} reports: which of them counts, nobody can tell"
+            problem = f"there are {text.count(_HEADING)} reports: it is not clear which of them counts"
             raise OutputDamaged(format=self.name, where="the whole", problem=problem)
         for line in _lines(text[text.index(_HEADING) :])[1:]:
             if match := _ELAPSED.match(line):

@@ -26,7 +26,7 @@ class StressNg:
     columns = (_RATE, _BY_CPU)
     remarks = (
         "bogo operations, which each stressor defines and another version may define otherwise; none of "
-        "the stressors' own numbers. A stressor that did none is left out and told"
+        "the stressors' own numbers. A stressor that did none is left out, with a warning"
     )
     of_groups = False
 

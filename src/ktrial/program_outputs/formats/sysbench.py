@@ -41,7 +41,7 @@ class Sysbench:
     remarks = (
         "rates that the test prints, without those that are 0; where it prints none, its events by its "
         "total time. The mean latency is the sum by the number of events, which has more digits than "
-        "`avg`; a percentile below the print's resolution (0.01 ms) is left out and told"
+        "`avg`; a percentile below the print's resolution (0.01 ms) is left out, with a warning"
     )
     of_groups = False
 

@@ -67,7 +67,7 @@ class Wrk:
         """In microseconds."""
         match = re.fullmatch(r"(.*?)(us|ms|s|m|h)", text)
         if not match:
-            raise OutputDamaged(format=self.name, where="Latency", problem=f"{text!r} is no time")
+            raise OutputDamaged(format=self.name, where="Latency", problem=f"{text!r} is not a time")
         measured(match[1], self.name, "Latency")
         return float(Decimal(match[1]) * _MICROSECONDS[match[2]])
 
@@ -75,7 +75,7 @@ class Wrk:
         """In KiB."""
         match = re.fullmatch(r"(.*?)([KMGTP]?)B", text)
         if not match:
-            raise OutputDamaged(format=self.name, where="Transfer/sec", problem=f"{text!r} is no size")
+            raise OutputDamaged(format=self.name, where="Transfer/sec", problem=f"{text!r} is not a size")
         return measured(match[1], self.name, "Transfer/sec") * _KIBIBYTES[match[2]]
 
 

@@ -34,5 +34,5 @@ def exports() -> tuple[dict[str, ProfileExport], tuple[DataWarning, ...]]:
 
 def _checked(name: str, extension: object) -> tuple[str, ProfileExport]:
     if not isinstance(extension, ProfileExport):
-        raise TypeError(f"{name} is no profile export: it lacks name, summary or text")
+        raise TypeError(f"{name} is not a profile export: it lacks name, summary or text")
     return extension.name, extension
