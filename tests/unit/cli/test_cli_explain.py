@@ -86,7 +86,8 @@ class World:
     def trial(self, trial: PlannedTrial, kernel: str, parameters: tuple[str, ...] = ()) -> Trial:
         profile = PROFILES.get(kernel, PROFILES[OLD]).model_copy(update={"parameters": parameters})
         faults = CounterDelta(workload="fork", name="vmstat.pgfault", delta=FAULTS.get(kernel, 100.0))
-        return a_trial(trial, profiles=(profile,), counters=(faults,), provenance={})
+        values = {"fork": profile.instructions / profile.operations}
+        return a_trial(trial, values, profiles=(profile,), counters=(faults,), provenance={})
 
     def kept(self, *kernels: str, profiles: bool = True, study: Any = None) -> int:
         """A study whose trials are in the store; its id."""

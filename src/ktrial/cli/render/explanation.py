@@ -131,11 +131,12 @@ def _answer(attribution: Attribution, tree: CallTree | None, proof: Proof | None
     if not explanation.total and ratio == 1:
         return f"{explanation.workload} runs as many instructions on {after.label} as on {before.label}."
     change = number_format.short_change(ratio).lstrip(f"+{number_format.MINUS}")
-    word = "more" if ratio > 1 else "fewer"
+    amount, than = (
+        (f"{change} {'more' if ratio > 1 else 'fewer'}", "than") if ratio != 1 else ("as many", "as")
+    )
     ends = number_format.short_interval(study.ratio, study.low, study.high) if study else ""
     start = (
-        f"{explanation.workload} runs {change} {word} instructions on {after.label} than on {before.label}"
-        f"{ends}"
+        f"{explanation.workload} runs {amount} instructions on {after.label} {than} on {before.label}{ends}"
     )
     if number_format.short_change(ratio) != number_format.short_change(counted):
         start += f"; by function under one perturbation, {number_format.short_change(counted)}"
