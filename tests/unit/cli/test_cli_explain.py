@@ -86,7 +86,7 @@ class World:
     def trial(self, trial: PlannedTrial, kernel: str, parameters: tuple[str, ...] = ()) -> Trial:
         profile = PROFILES.get(kernel, PROFILES[OLD]).model_copy(update={"parameters": parameters})
         faults = CounterDelta(workload="fork", name="vmstat.pgfault", delta=FAULTS.get(kernel, 100.0))
-        values = {"fork": profile.instructions / profile.operations}
+        values = {"fork": profile.region.instructions / profile.operations}
         return a_trial(trial, values, profiles=(profile,), counters=(faults,), provenance={})
 
     def kept(self, *kernels: str, profiles: bool = True, study: Any = None) -> int:
