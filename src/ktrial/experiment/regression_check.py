@@ -9,6 +9,7 @@ import difflib
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -20,6 +21,7 @@ from ktrial.analysis.history.series import history
 from ktrial.analysis.history.stored_numbers import stored_numbers
 from ktrial.analysis.result import load_record, result
 from ktrial.analysis.store_queries import profile_of
+from ktrial.errors import KtrialError
 from ktrial.experiment.errors import TrialsNotMeasured
 from ktrial.experiment.single_kernel import (
     FACTOR,
@@ -32,16 +34,18 @@ from ktrial.experiment.single_kernel import (
 )
 from ktrial.experiment.trial import patch_warnings
 from ktrial.format.number_format import change, percentage
+from ktrial.kernels import kernel_registry
 from ktrial.kernels.errors import ImageError
 from ktrial.kernels.providers import full_name
+from ktrial.kernels.symbols import function_files
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.design import Perturbation, Treatment
 from ktrial.model.kernel import Kernel
-from ktrial.model.profile import CycleModel
+from ktrial.model.profile import CycleModel, FunctionFiles
 from ktrial.model.regression import MeasuredVersion, TrackedRegression
 from ktrial.model.regression_check import CheckedMetric, Decision, RegressionCheck
 from ktrial.model.study import Measurement, StudyRecord
-from ktrial.model.trial import Trial
+from ktrial.model.trial import Provenance, Trial
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import STRING_BYTES, Direction, Mode, Sample, WorkloadUse
 from ktrial.stats.verdict_rules import held_together
@@ -361,7 +365,19 @@ def explained(row: CheckedMetric, baseline: StudyRecord, tested: StudyRecord, st
         profile_of(store, record, record.trials[0].planned.treatment, row.comparison.workload)
         for record in (baseline, tested)
     )
-    return replace(row, explanation=explain(before, after)) if before and after else row
+    if not (before and after):
+        return row
+    old, new = (_function_files(record.trials[0].provenance) for record in (baseline, tested))
+    return replace(row, explanation=explain(before, after, old, new), profiles=(before, after))
+
+
+def _function_files(provenance: Provenance) -> FunctionFiles:
+    """Where the kernel's functions are defined, which tells two of one name apart; empty where it is gone."""
+    with suppress(KtrialError):
+        kernel = kernel_registry.get(provenance.kernel)
+        if kernel.digest == provenance.kernel_digest:
+            return function_files(kernel)
+    return FunctionFiles()
 
 
 def save_baseline(name: str, kernel: Kernel, measurement: Measurement, runs: Runs) -> Baseline:

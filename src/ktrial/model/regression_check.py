@@ -6,6 +6,7 @@ from enum import StrEnum
 from ktrial.model.attribution import Explanation
 from ktrial.model.comparison import Comparison
 from ktrial.model.fidelity import FidelityTable
+from ktrial.model.profile import Profile
 from ktrial.model.regression import MeasuredVersion, TrackedRegression
 from ktrial.model.warnings import DataWarning
 
@@ -36,6 +37,8 @@ class CheckedMetric:
     """Not the workload's first metric: its name goes with the workload's."""
     explanation: Explanation | None = None
     """What the difference is made of, where it is beyond and profiles were stored."""
+    profiles: tuple[Profile, Profile] | None = None
+    """What it was explained by: the baseline's, and the kernel's under test."""
     regression: TrackedRegression | None = None
     """The regression that this is, where it is beyond, or was."""
 

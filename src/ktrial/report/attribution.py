@@ -35,6 +35,7 @@ from ktrial.model.attribution import (
     ValueDifference,
 )
 from ktrial.model.comparison import Comparison, Verdict
+from ktrial.model.profile import Profile
 from ktrial.model.study import StudyRecord
 from ktrial.model.workload import Mode
 from ktrial.report import study_summary as summary
@@ -226,6 +227,13 @@ def net_sentence_of(explanation: Explanation, tree: CallTree | None) -> str:
         NetPart(row.name, float(explanation.difference(row))) for row in explanation.rows[:_MOST_NAMED]
     ]
     return _net_words(tree, subsystems, functions, float(explanation.total))
+
+
+def net_sentence_of_profiles(explanation: Explanation, profiles: tuple[Profile, Profile]) -> str:
+    """The same, along the tree of calls where these were followed."""
+    followed = all(profile.region.nodes is not None for profile in profiles)
+    tree = tree_of_stacks(laid_stacks(*profiles, explanation), explanation) if followed else None
+    return net_sentence_of(explanation, tree)
 
 
 def _net_words(

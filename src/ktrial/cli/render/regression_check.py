@@ -27,7 +27,7 @@ from ktrial.model.warnings import DataWarning
 from ktrial.model.workload import STRING_BYTES
 from ktrial.program_outputs import is_by_clock
 from ktrial.report import patch_series as commits_report
-from ktrial.report.attribution import net_sentence_of
+from ktrial.report.attribution import net_sentence_of_profiles
 from ktrial.report.markdown import block, code, grid, prose
 from ktrial.report.regressions import as_json as regression_as_json
 from ktrial.report.regressions import line
@@ -64,9 +64,9 @@ def print_check(check: RegressionCheck, top: int, console: Console, *, whole: bo
             )
     else:
         nets = [
-            f"{row.comparison.workload} {breakable(net_sentence_of(row.explanation, None))}"
+            f"{row.comparison.workload} {breakable(net_sentence_of_profiles(row.explanation, row.profiles))}"
             for row in explained
-            if row.explanation and not _is_bytes(row)
+            if row.explanation and row.profiles and not _is_bytes(row)
         ]
         screen.lines(nets, "cause", least=1, heading="why, in instructions an operation:")
     screen.lines(_cited(check), "note on time")

@@ -87,11 +87,11 @@ _NO_MORE = frozenset({Decision.ACCEPTED, Decision.WITHIN})
 
 
 def _net_of(row: CheckedMetric) -> str:
-    from ktrial.report.attribution import net_sentence_of
+    from ktrial.report.attribution import net_sentence_of_profiles
 
-    if row.explanation is None or row.comparison.metric == STRING_BYTES.name:
+    if row.explanation is None or row.profiles is None or row.comparison.metric == STRING_BYTES.name:
         return ""
-    return net_sentence_of(row.explanation, None)
+    return net_sentence_of_profiles(row.explanation, row.profiles)
 
 
 def remember(store: Store, tracked: Iterable[TrackedRegression]) -> list[TrackedRegression]:
