@@ -49,7 +49,10 @@ def record_check(store: Store, check: RegressionCheck, by: str) -> RegressionChe
     # What became of them, with what was just measured.
     now = {item.regression.id: item for item in regressions(histories, store.regressions())}
     rows = [
-        replace(row, regression=now[row.regression.regression.id]) if row.regression else row for row in rows
+        replace(row, regression=now.get(row.regression.regression.id, row.regression))
+        if row.regression
+        else row
+        for row in rows
     ]
     return replace(check, rows=tuple(rows))
 
