@@ -2,7 +2,7 @@
 
 import math
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import NamedTuple
@@ -555,11 +555,13 @@ def tuning_page(
     *,
     number: int | None = None,
     whole: bool = False,
+    crumbs: Sequence[tuple[str, str]] = (),
+    json: str = "",
 ) -> str:
     """The page of a search as text: its path, the confirmation, what was kept, what was taken back.
 
     `in_force`: the answer's settings, as they were read back; `number`: in its store; `whole`: all sections
-    open.
+    open. On a site, `crumbs`: text and place of the links at the top; `json`: where its numbers lie.
     """
     shown = acting(tuned)
     return (
@@ -592,6 +594,8 @@ def tuning_page(
             style=style_of("tuning.css"),
             script=page_script(),
             opened=whole,
+            crumbs=crumbs,
+            json=json,
         )
     )
 

@@ -56,6 +56,11 @@ def test_a_site_says_of_a_search_what_it_came_to(
         text = words_of((tmp_path / "site" / page).read_text(encoding="utf-8")).replace("\u00a0", " ")
         assert answer in text
         assert "nothing to compare" not in text
+    if tuned and full is None:
+        result = (tmp_path / "site" / "results" / f"{number}.html").read_text(encoding="utf-8")
+        assert 'aria-label="Site"' in result, "the links of the site"
+        assert 'id="confirmation"' in result, "the page of the search"
+        assert "trials completed" not in words_of(result)
     assert "No study compares anything yet" in (tmp_path / "site" / "matrix.html").read_text()
 
 

@@ -19,6 +19,7 @@ from ktrial.report.attribution import Explain, whys
 from ktrial.report.csv_and_json import record_as_json
 from ktrial.report.site.front_page import SHEET, crumbs, json_text
 from ktrial.report.study_page import console_end, study_facts
+from ktrial.report.tuning import tuning_page
 from ktrial.store.store import Store
 from ktrial.store.study_rows import StoredStudy
 
@@ -48,8 +49,13 @@ def result_page(
 ) -> ResultPage:
     """The whole page. `explain`: finds what changes are made of; None: the page has no reasons.
 
-    Raises StoreError.
+    A search has the page of its own kind of answer. Raises StoreError.
     """
+    if record.study.search and (tuned := store.answer(record.id)):
+        text = tuning_page(
+            record.study, tuned, number=record.id, crumbs=crumbs("../"), json=f"{record.id}.json"
+        )
+        return ResultPage(text, json_text(tuned.model_dump(mode="json")), (), tuned.answer)
     reasons = whys(store, record, explain, graphs=False) if explain else ()
     templates.globals.update(console_end=console_end)
     text = templates.get_template("result.html.j2").render(
