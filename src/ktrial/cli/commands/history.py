@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -42,14 +42,10 @@ from ktrial.cli.options.completion import (
 from ktrial.cli.options.workloads import in_sets, workload_names_of
 from ktrial.cli.running.preflight import check_first, fetching_tools
 from ktrial.cli.studies import DAMAGED, open_existing, open_store, registry, study_of_options, tell_left_out
-from ktrial.format.sanitize import one_line
 from ktrial.model.notation import nearest
 
 if TYPE_CHECKING:
-    from rich.table import Table as RichTable
-
     from ktrial.analysis.history.series import HasNumbers
-    from ktrial.model.history import KernelCandidate, Recommendation
     from ktrial.model.study import Study
 
 
@@ -399,6 +395,7 @@ def recommend(
         None, metavar="W1,W2…", help="default, quick, or workloads.", autocompletion=workload_sets
     ),
     margin: Margin = None,
+    verbose: Verbose = False,
     json: Json = False,
     store: StoreOption = None,
 ) -> None:
@@ -408,6 +405,7 @@ def recommend(
     kernel is behind the best one of each workload. If one workload alone decides, that is said.
     """
     from ktrial.analysis.history.recommend import recommend as ranked_kernels
+    from ktrial.cli.render.recommendation import print_recommendation
 
     edge = margin_of(margin)
     texts = named_by(arguments).with_options((), workloads).only_workloads("all measured kernels are ranked")
@@ -419,55 +417,7 @@ def recommend(
     if json:
         print_json(recommendation.model_dump(mode="json"))
         return
-    console = output()
-    by = recommendation.measured_by
-    console.print(one_line(f"how far behind the best kernel of each workload, in %, by {by}:"))
-    console.print()
-    console.print(_recommendation_table(recommendation))
-    console.print()
-    for candidate in recommendation.candidates:
-        if candidate.dominated_by:
-            console.print(one_line(f"{candidate.version}: dominated by {', '.join(candidate.dominated_by)}"))
-    if recommendation.left_out:
-        console.print(one_line(f"not measured, and left out: {', '.join(recommendation.left_out)}"))
-    for name, missing in recommendation.incomplete.items():
-        console.print(one_line(f"{name}: not judged, it has no comparable number of {', '.join(missing)}"))
-    console.print(one_line(recommendation.answer), style="bold")
-
-
-def _recommendation_table(recommendation: "Recommendation") -> "RichTable":
-    from ktrial.cli.render.table import rendered
-    from ktrial.format.table import Cell, Column, Row, RowKind, Table, name, own
-    from ktrial.model.workload import short_labels
-
-    candidates, names = recommendation.candidates, short_labels(recommendation.workloads)
-    columns = [Column("workload", "workload", wraps=True, columns=48)]
-    for candidate in candidates:
-        heading = candidate.version.removeprefix("debian:")
-        columns.append(Column(candidate.version, heading, named=True, heading_columns=18, numeric=True))
-
-    def row(first: Cell, texts: Iterable[str], kind: RowKind = RowKind.PLAIN) -> Row:
-        return Row((first, *map(own, texts)), kind)
-
-    def percent(ratio: float) -> str:
-        return f"{(ratio - 1) * 100:.2f}"
-
-    def behind(candidate: "KernelCandidate", place: int) -> str:
-        regret = candidate.regrets[place]
-        # `~`: inside margin and spread, as good as the best.
-        mark = "~" if regret.low <= 1 + recommendation.margin and regret.ratio > 1 else ""
-        return mark + percent(regret.ratio)
-
-    rows = [
-        row(name(names[workload]), [behind(candidate, place) for candidate in candidates])
-        for place, workload in enumerate(recommendation.workloads)
-    ]
-    if len(rows) > 1:
-        means = (percent(candidate.mean) for candidate in candidates)
-        rows.append(row(own("geometric mean"), means, RowKind.SUM))
-    worst = (percent(candidate.worst) for candidate in candidates)
-    rows.append(row(own("worst"), worst, RowKind.SUM))
-    return rendered(Table(tuple(columns), tuple(rows)))
+    print_recommendation(recommendation, output(), whole=verbose)
 
 
 @examples("ktrial matrix systems 6.1 6.12", "ktrial matrix systems 6.1 6.12 fork,pipe")
@@ -479,6 +429,7 @@ def systems(
         None, metavar="W1,W2…", help="Else all that the store has.", autocompletion=workload_names
     ),
     margin: str = Option("1%", metavar="1%", help="The smallest difference that matters."),
+    verbose: Verbose = False,
     json: Json = False,
     store: StoreOption = None,
 ) -> None:
@@ -490,7 +441,7 @@ def systems(
     from ktrial.analysis.history.machine_agreement import across
     from ktrial.analysis.history.stored_numbers import stored_numbers
     from ktrial.analysis.store_queries import labels_of
-    from ktrial.cli.render.matrix import print_across
+    from ktrial.cli.render.recommendation import print_across
     from ktrial.kernels.kernel_registry import canonical_name
 
     first, second = map(canonical_name, (old, new))
@@ -510,6 +461,4 @@ def systems(
     if json:
         print_json([row.model_dump(mode="json") for row in rows])
         return
-    console = output()
-    for row in rows:
-        print_across(row, console)
+    print_across(rows, output(), whole=verbose)

@@ -11,12 +11,11 @@ from ktrial.cli.render.next_step import store_option
 from ktrial.cli.render.screen import Screen
 from ktrial.cli.render.table import fits, in_blocks, rendered
 from ktrial.format import number_format
-from ktrial.format.labels import AGREEMENTS, SCATTER_MARK, SCATTER_MEANING, VERDICTS
+from ktrial.format.labels import SCATTER_MARK, SCATTER_MEANING, VERDICTS
 from ktrial.format.sanitize import one_line, shortened
 from ktrial.format.table import Column, Row, Table, name
 from ktrial.model.comparison import Matrix, MatrixCell, Verdict
 from ktrial.model.design import told_apart
-from ktrial.model.history import Across
 from ktrial.model.workload import BESIDE_THE_OWN, short_labels
 from ktrial.report.comparisons import treatments_table
 from ktrial.report.matrix import flat, heat_map, trials_of
@@ -162,25 +161,3 @@ def _with_short_headings(table: Table, matrix: Matrix) -> Table:
 
 def _short(label: str) -> str:
     return shortened(label.removeprefix("debian:"), _HEADING_COLUMNS)
-
-
-# One change on several machines, in text: what it comes to on each, and over machines like these.
-
-
-def print_across(row: Across, console: Console) -> None:
-    """One change, with a line for each machine."""
-    chance = f", p {row.p:.2g}" if row.p is not None else ""
-    reason = f" ({row.reason})" if row.reason else ""
-    change_of = f"{row.workload}, {row.metric}: {row.before} → {row.after}"
-    console.print(one_line(f"{change_of}: {AGREEMENTS[row.agreement]}{chance}{reason}"), style="bold")
-    for machine in row.systems:
-        system = machine.system
-        about = "; ".join(part for part in (system.machine, system.qemu[:24], system.cpu_model) if part)
-        change = (
-            f"{number_format.change(machine.ratio)} ({number_format.interval(machine.low, machine.high)})"
-        )
-        console.print(one_line(f"  {change}  {about}; study {machine.study_id}"))
-    if over := row.over_machines:
-        change = f"{number_format.change(over.ratio)} ({number_format.interval(over.low, over.high)})"
-        apart = f"their own changes differ by {number_format.change(over.between)}"
-        console.print(one_line(f"  {change}  over machines like these {len(row.systems)}; {apart}"))

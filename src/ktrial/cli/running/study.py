@@ -22,8 +22,8 @@ from ktrial.analysis.result import load_record
 from ktrial.cli.console import breakable, output, print_json, say
 from ktrial.cli.options.common import RunOptions, StudyRunOptions
 from ktrial.cli.progress import progress
-from ktrial.cli.render.matrix import print_across
 from ktrial.cli.render.next_step import NextStep, first_step, next_steps
+from ktrial.cli.render.recommendation import print_across
 from ktrial.cli.render.study_result import print_study
 from ktrial.cli.running.reports import default_report, explain, write_report
 from ktrial.cli.studies import open_store
@@ -338,5 +338,5 @@ def _print(host_runs: Sequence[_HostRun], rows: Sequence[Across], measured: int)
         console.print(
             f"{measured} of {len(host_runs)} machines have a study to compare: no change can be compared."
         )
-    for row in rows:
-        print_across(row, console)
+    else:
+        print_across(rows, console)
