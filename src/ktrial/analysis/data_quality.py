@@ -339,7 +339,13 @@ def out_of_reach(study: Study) -> Iterator[DataWarning]:
         return
     for factor in study.factors:
         if equipment := lacking(study.machine, _knob(study, factor)):
-            yield _inert(factor.name, "the study's guests", equipment)
+            has_commands = any(use.command for use in study.workloads)
+            may = equipment is Equipment.SWAP and has_commands
+            yield (
+                _inert_unless_made(factor.name)
+                if may
+                else inert(factor.name, "the study's guests have", equipment)
+            )
         elif problem := _of_disk(study, factor):
             yield DataWarning(kind=WarningKind.OUT_OF_REACH, text=problem[0], advice=problem[1])
 
@@ -388,12 +394,35 @@ def inert_knobs(machine: MachineSettings, names: Iterable[str]) -> Iterator[Data
     for name in names:
         knob = catalogue.get(name.removeprefix(_BOOT)) or lenient_reference(name).knob
         if equipment := lacking(machine, knob):
-            yield _inert(name, "the guests", equipment)
+            yield inert(name, "the guests have", equipment)
 
 
-def _inert(name: str, guests: str, equipment: Equipment) -> DataWarning:
-    text = f"{name} cannot act: {guests} have no {equipment}"
+def inert(name: str, who_has: str, equipment: Equipment) -> DataWarning:
+    """That the knob has nothing to act on: `the guests have` no swap."""
+    text = f"{name} cannot act: {who_has} no {equipment}"
     return DataWarning(kind=WarningKind.OUT_OF_REACH, text=text, advice=_GIVES[equipment])
+
+
+def _inert_unless_made(name: str) -> DataWarning:
+    """A program of the user's may turn on a swap file."""
+    return DataWarning(
+        kind=WarningKind.OUT_OF_REACH,
+        text=f"{name} acts on swap alone, and the study's guests have none unless the command makes some",
+        advice="if it makes none, the numbers say nothing about the setting; ktrial explain counters shows "
+        "pages swapped: pswpin, pswpout",
+    )
+
+
+def reach_sentence(study: Study) -> str:
+    """What the answer says of factors that had nothing to act on; empty where all had."""
+    names = dict.fromkeys(
+        factor.name
+        for factor in study.factors
+        if study.machine.kind not in REAL_MACHINES and lacking(study.machine, _knob(study, factor))
+    )
+    if not names:
+        return ""
+    return f"{', '.join(names)} may have had nothing to act on: see the warning."
 
 
 def lacking(machine: MachineSettings, knob: Knob | None) -> Equipment | None:

@@ -14,7 +14,7 @@ from ktrial.analysis.comparability import (
     mode_difference,
     sides_of,
 )
-from ktrial.analysis.data_quality import warnings_of
+from ktrial.analysis.data_quality import reach_sentence, warnings_of
 from ktrial.analysis.kernel_confounds import with_kernels
 from ktrial.analysis.scaling import scaling_answer
 from ktrial.format.number_format import counted, number, percentage
@@ -151,6 +151,7 @@ def result(study: Study, trials: Iterable[Trial], described: Described = metrics
     sentences = (
         scaling or answer(comparisons, study.margin, interacting),
         "" if scaling else variability_answer(unsteady),
+        reach_sentence(study),
     )
     return Result(
         study=study.name,

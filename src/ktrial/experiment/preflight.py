@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ktrial import monitors
-from ktrial.analysis.data_quality import inert_knobs, out_of_reach
+from ktrial.analysis.data_quality import inert, inert_knobs, out_of_reach
 from ktrial.errors import KtrialError
 from ktrial.experiment import guest_storage
 from ktrial.experiment.errors import HOST_PROBLEMS, StudyRefused, SystemNotReady
@@ -41,7 +41,7 @@ from ktrial.model import notation
 from ktrial.model.base import digest
 from ktrial.model.design import FactorKind, Treatment, level_text
 from ktrial.model.kernel import Build
-from ktrial.model.knob import version_of
+from ktrial.model.knob import Equipment, version_of
 from ktrial.model.machine import Boot
 from ktrial.model.notation import nearest
 from ktrial.model.parallel import MONITORS
@@ -190,9 +190,10 @@ def _raise(missing: list[Tool], short: list[Shortage]) -> None:
 
 def check_factors(study: Study, tell: Callable[[str], None]) -> None:
     """Tell which factors cannot act in the study's guests. Raises StudyRefused where none can."""
-    inert = list(out_of_reach(study))
-    _refuse_inert(f"No factor of the study {study.name}", inert, len(study.factors), study.workloads)
-    for warning in inert:
+    targets = [factor.target for factor in study.factors if factor.kind is FactorKind.SETTING]
+    warnings = [*out_of_reach(study), *_inert_here(study.machine, targets)]
+    _refuse_inert(f"No factor of the study {study.name}", warnings, len(study.factors), study.workloads)
+    for warning in warnings:
         tell(f"warning: {warning.text}; {warning.advice}")
 
 
@@ -204,10 +205,27 @@ def check_knobs(
     tell: Callable[[str], None],
 ) -> None:
     """The same of knobs that a command varies, `count` of them; `names`: those that somebody named."""
-    inert = list(inert_knobs(settings, names))
-    _refuse_inert("No knob that was named", inert, count, uses)
-    for warning in inert:
+    warnings = [*inert_knobs(settings, names), *_inert_here(settings, names)]
+    _refuse_inert("No knob that was named", warnings, count, uses)
+    for warning in warnings:
         tell(f"warning: {warning.text}; {warning.advice}")
+
+
+def _inert_here(settings: MachineSettings, names: Iterable[str]) -> Iterator[DataWarning]:
+    """A warning for each knob that acts on swap where this system is measured, and has none."""
+    if settings.kind == "host" and not has_swap():
+        for name in names:
+            knob = catalogue.lenient_reference(name).knob
+            if knob and knob.acts_on is Equipment.SWAP:
+                yield inert(name, "this system has", Equipment.SWAP)
+
+
+def has_swap(file: Path = Path("/proc/swaps")) -> bool:
+    """Whether this system swaps anywhere; True where nobody can tell."""
+    try:
+        return len(file.read_text().splitlines()) > 1
+    except OSError:
+        return True
 
 
 def _refuse_inert(

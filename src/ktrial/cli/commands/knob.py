@@ -16,6 +16,7 @@ from ktrial.model.notation import nearest
 if TYPE_CHECKING:
     from ktrial.model.knob import Default, Knob, KnobLocation
 
+_MOST_VALUES = 3
 app = command_group("Look at the kernel's settings, and change them.")
 
 
@@ -68,9 +69,27 @@ def show(
         return
     console = output()
     console.print(f"{knob.name}: {knob.summary}\n", style="bold")
-    for fact, value in _facts(knob).items():
+    for fact, value in {**_facts(knob), "here": _here(knob)}.items():
         if value:
             console.print(f"{fact}: {value}", soft_wrap=True)
+
+
+def _here(knob: "Knob") -> str:
+    """Its values on this system, and whether it can act; empty where this system does not have it."""
+    from ktrial.experiment.preflight import has_swap
+    from ktrial.knobs.lookup import System, find
+    from ktrial.model.knob import Equipment
+    from ktrial.target.local import LocalTarget
+
+    try:
+        readings = find(System(LocalTarget()), knob.name)
+    except KtrialError:
+        return ""
+    values = list(dict.fromkeys(str(reading.value) for reading in readings))
+    shown = ", ".join(values[:_MOST_VALUES]) + (" …" if len(values) > _MOST_VALUES else "")
+    if knob.acts_on is Equipment.SWAP and not has_swap():
+        return f"{shown}; this system has no swap: it does nothing here"
+    return shown
 
 
 def _facts(knob: "Knob") -> dict[str, str]:
