@@ -59,6 +59,14 @@ def test_a_knob_is_shown_with_its_places_and_its_successor(cli: CommandLine) -> 
     assert "base_slice_ns, which is not the same thing" in result
 
 
+def test_a_knob_is_shown_with_its_value_here_and_whether_it_can_act(
+    cli: CommandLine, tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for has_swap, end in ((True, ""), (False, "; this system has no swap: it does nothing here")):
+        monkeypatch.setattr("ktrial.experiment.preflight.has_swap", lambda has=has_swap: has)
+        assert f"here: 60{end}\n" in cli("knob", "show", "vm.swappiness").output
+
+
 def test_knobs_are_read(cli: CommandLine, tree: Tree) -> None:
     result = cli("knob", "get", "swappiness", "read_ahead_kb@*", "/sys/block/vda/queue/read_ahead_kb")
     assert result.output.splitlines() == [

@@ -10,6 +10,9 @@ from tests.support.scripted import ScriptedMachine
 
 from ktrial import api, package_names
 from ktrial.experiment.errors import StudyRefused
+from ktrial.experiment.preflight import check_knobs
+from ktrial.model.study import MachineSettings
+from ktrial.model.workload import WorkloadUse
 from ktrial.package_names import INSTALL
 
 BUILDING = ("make", "flex", "bison", "bc", "perl", "libelf-dev", "binutils")
@@ -279,6 +282,20 @@ def test_a_study_whose_only_factor_cannot_act_is_refused_before_anything_is_boot
     assert "vm.swappiness cannot act: the study's guests have no swap" in result.messages
     assert not machine.prepared
     assert not (tmp_path / "ktrial.db").exists()
+
+
+def test_a_search_on_a_system_without_swap_is_refused_as_in_guests(monkeypatch: pytest.MonkeyPatch) -> None:
+    warnings: list[str] = []
+    uses = [WorkloadUse(name="fork")]
+    here = MachineSettings(kind="host")
+    monkeypatch.setattr("ktrial.experiment.preflight.has_swap", lambda: True)
+    check_knobs(["vm.swappiness"], 1, here, uses, warnings.append)
+    assert warnings == []
+    monkeypatch.setattr("ktrial.experiment.preflight.has_swap", lambda: False)
+    with pytest.raises(StudyRefused, match="vm.swappiness cannot act: this system has no swap"):
+        check_knobs(["vm.swappiness"], 1, here, uses, warnings.append)
+    check_knobs(["vm.swappiness", "vm.dirty_ratio"], 2, here, uses, warnings.append)
+    assert len(warnings) == 1
 
 
 @pytest.mark.parametrize(
