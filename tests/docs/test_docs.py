@@ -124,9 +124,17 @@ def boots(page: Path) -> bool:
     """Whether a command of the page boots a kernel: it names one, is not refused, and is not only planned."""
     commands = (command for block in blocks(page.read_text(), "console") for command in session(block))
     return any(
-        "--kernel debian:" in spoken.command and not spoken.status and "--dry-run" not in spoken.command
+        NAMES_A_KERNEL.search(spoken.command)
+        and spoken.status != BAD_USAGE
+        and "--dry-run" not in spoken.command
         for spoken in commands
     )
+
+
+NAMES_A_KERNEL = re.compile(
+    r"ktrial (?:try|compare|check|explain|profile|scale|matrix|bisect)\b.* \d+\.\d+|--kernel debian:"
+)
+BAD_USAGE = 2
 
 
 @pytest.mark.guest

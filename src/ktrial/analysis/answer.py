@@ -124,7 +124,8 @@ def _listed(names: list[str]) -> str:
 
 def _whole_clause(comparisons: list[Comparison], margin: float, *, several: bool) -> str:
     """The bytes of string instructions come last: the instructions themselves are the main thing."""
-    main = [comparison for comparison in comparisons if comparison.metric not in BESIDE_THE_OWN]
+    own = [comparison for comparison in comparisons if comparison.metric not in BESIDE_THE_OWN]
+    main, others = told_first(own)
     moved = (
         [comparison for comparison in comparisons if comparison.metric == STRING_BYTES.name] if main else []
     )
@@ -133,12 +134,45 @@ def _whole_clause(comparisons: list[Comparison], margin: float, *, several: bool
     for verdict, word in ((Verdict.WORSE, "more"), (Verdict.BETTER, "fewer")):
         if changed := [comparison for comparison in moved if comparison.verdict is verdict]:
             parts.append(f"{word} in {len(changed)} of them: {_named(changed, changed)}")
-    beside = [f"string instructions worked on {', '.join(parts)} (bytes)"] if parts else []
+    beside = [_of_others(others)] if others else []
+    beside += [f"string instructions worked on {', '.join(parts)} (bytes)"] if parts else []
     beside += _cycles_clauses(main, comparisons)
     return (", " if several else "; ").join((clause, *beside))
 
 
 _WAYS = {Verdict.WORSE, Verdict.BETTER}
+_INSTRUCTIONS = "instructions"
+
+
+def told_first(comparisons: Sequence[Comparison]) -> tuple[list[Comparison], list[Comparison]]:
+    """Those that the answer is about, and the others.
+
+    Where a workload's first metric counts instructions, that is what was measured: rates, latencies and
+    events by the guest's clock stand beside it. Otherwise every metric is a workload's own.
+    """
+    first: dict[str, str] = {}
+    for comparison in comparisons:
+        if comparison.unit.startswith(_INSTRUCTIONS):
+            first.setdefault(comparison.workload, comparison.metric)
+    main = [item for item in comparisons if first.get(item.workload, item.metric) == item.metric]
+    return main, [item for item in comparisons if first.get(item.workload, item.metric) != item.metric]
+
+
+def _of_others(others: Sequence[Comparison]) -> str:
+    """`of 24 other metrics 3 got worse and 8 better, first file-server (read) −3.9 %`."""
+    changed = [item for item in others if item.verdict in _WAYS]
+    total = number_format.counted(len(others), "other metric").replace(SPACE, " ")
+    if not changed:
+        return f"no change is shown in {total}"
+    worse = sum(item.verdict is Verdict.WORSE for item in changed)
+    # No server has the emulator's latencies.
+    named = next((item for item in changed if not item.metric.startswith("latency")), changed[0])
+    example = f"{named.workload} ({named.metric}) {_by(named)}"
+    if len(others) == 1:
+        return f"{total} got {'worse' if worse else 'better'}: {example}"
+    better = len(changed) - worse
+    counts = [f"{worse} got worse"] * bool(worse) + [f"{better} better"] * bool(better)
+    return f"of {total} {' and '.join(counts)}, first {example}"
 
 
 def _cycles_clauses(main: list[Comparison], comparisons: list[Comparison]) -> list[str]:

@@ -14,7 +14,7 @@ from ktrial.format.labels import metric_name
 from ktrial.format.number_format import is_time, quantity, tenths
 from ktrial.knobs import catalogue
 from ktrial.knobs.catalogue import lenient_reference
-from ktrial.model.comparison import Comparison
+from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.design import Factor, FactorKind
 from ktrial.model.knob import Equipment, Knob
 from ktrial.model.references import STUDYS_DISK, KnobRef
@@ -111,6 +111,7 @@ def _spread(study: Study, comparisons: Sequence[Comparison]) -> list[DataWarning
         for comparison in comparisons
         if comparison.low
         and comparison.high
+        and comparison.verdict not in (Verdict.BETTER, Verdict.WORSE)  # it was decided all the same
         # How far apart the ends of the interval lie.
         and (moved := comparison.high / comparison.low - 1) > study.margin
     ]

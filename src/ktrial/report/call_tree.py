@@ -427,8 +427,12 @@ def net_parts(tree: CallTree, most: int) -> tuple[NetPart, ...]:
             break
     if len(places) == 1 and rows[places[0]].depth == 0:
         places = _opposing(rows, places[0], most) or places
-    ranked = sorted(places, key=lambda place: -abs(rows[place].difference))[:most]
-    return tuple(NetPart(_place_name(rows[place]), rows[place].difference) for place in ranked)
+    by_name: dict[str, float] = {}  # one function below two callers is one part
+    for place in places:
+        name = _place_name(rows[place])
+        by_name[name] = by_name.get(name, 0.0) + rows[place].difference
+    ranked = sorted(by_name, key=lambda name: -abs(by_name[name]))[:most]
+    return tuple(NetPart(name, by_name[name]) for name in ranked)
 
 
 def _single_entry(rows: Sequence[NetRow], total: float) -> list[int]:

@@ -24,7 +24,7 @@ def checked(cli: Here) -> str:
 def test_a_check_names_the_regression_and_fails_no_more_once_it_is_accepted(cli: Here) -> None:
     first = cli.run(*SLOW_FORK)
     number = checked(cli)
-    assert (first.status, f"next: ktrial accept {number} --because REASON" in first.output) == (1, True)
+    assert (first.status, f"next: ktrial history {number}" in first.output) == (1, True)
     assert "Beyond the limit: fork +10.00 % (new)" in first.output
     accepted = cli.run("accept", number, "--because", "safety is worth it", "--by", "ann")
     assert accepted.status == 0

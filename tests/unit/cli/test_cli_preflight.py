@@ -292,7 +292,7 @@ def test_a_search_on_a_system_without_swap_is_refused_as_in_guests(monkeypatch: 
     check_knobs(["vm.swappiness"], 1, here, uses, warnings.append)
     assert warnings == []
     monkeypatch.setattr("ktrial.experiment.preflight.has_swap", lambda: False)
-    with pytest.raises(StudyRefused, match="vm.swappiness cannot act: this system has no swap"):
+    with pytest.raises(StudyRefused, match=r"vm\.swappiness cannot act: this system has no swap"):
         check_knobs(["vm.swappiness"], 1, here, uses, warnings.append)
     check_knobs(["vm.swappiness", "vm.dirty_ratio"], 2, here, uses, warnings.append)
     assert len(warnings) == 1

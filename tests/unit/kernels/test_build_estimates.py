@@ -2,6 +2,7 @@
 
 import os
 import re
+import time
 from collections.abc import Iterable
 from itertools import pairwise
 from pathlib import Path
@@ -80,7 +81,9 @@ def told(expected: int, lines: Iterable[str], monkeypatch: pytest.MonkeyPatch, j
     """What is said where make prints a line each ten seconds; an empty one: it prints nothing."""
     messages: list[str] = []
     moments = iter(range(0, 100_000, 10))
-    monkeypatch.setattr("ktrial.kernels.build.make.time.monotonic", lambda: next(moments))
+    # Only the build's own clock: other threads of this process read the time, too.
+    clock = SimpleNamespace(monotonic=lambda: next(moments), sleep=time.sleep)
+    monkeypatch.setattr("ktrial.kernels.build.make.time", clock)
     teller = Teller(lambda step, finished=0, total=0: messages.append(step), "building", expected, jobs)
     for line in lines:
         teller(line)

@@ -207,11 +207,13 @@ def test_what_is_left_of_a_killed_build_is_waited_for(source: Path, cache: Path,
 
     def progress(step: str, finished: int = 0, total: int = 0) -> None:
         messages.append(step)
+        if step == "waiting for what is left of an interrupted build":
+            left.terminate()
 
     with (home / "make.lock").open("r+") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        left = subprocess.Popen(["sleep", "1"], pass_fds=(file.fileno(),))
+        left = subprocess.Popen(["sleep", "600"], pass_fds=(file.fileno(),))
     assert left.poll() is None
     build(asked(source, options=["HZ_1000=y"]), progress)
-    assert left.poll() == 0, "it had ended before make began"
-    assert "waiting for what is left of an interrupted build" in messages
+    assert left.wait() == -signal.SIGTERM, "it had ended before make began"
+    assert messages.index("waiting for what is left of an interrupted build") < messages.index("building")

@@ -54,7 +54,18 @@ def print_check(check: RegressionCheck, top: int, console: Console, *, whole: bo
     modes = _modes(check) if check.rows else ""
     screen.title(f"{check.kernel} ({check.release}) against {check.baseline}", modes)
     by_decision = sorted(range(len(check.rows)), key=lambda place: _IMPORTANCE[check.rows[place].decision])
-    screen.rows(table(_FIELDS, check.rows), by_decision, "metric")
+    # Bytes of string instructions are part of the instructions: a row of their own only where they decide.
+    shown = [
+        place
+        for place in by_decision
+        if whole or not _is_bytes(check.rows[place]) or _decides(check.rows[place])
+    ]
+    screen.rows(
+        table(_FIELDS, [check.rows[place] for place in sorted(shown)]),
+        [sorted(shown).index(place) for place in shown],
+        "metric",
+    )
+    screen.leave_out(len(check.rows) - len(shown), "string-bytes row")
     screen.lines([f"{_name(row)}: {row.reason}" for row in check.rows if row.reason], "reason", least=1)
     explained = [row for row in check.rows if row.explanation and top]
     if whole:
@@ -80,8 +91,14 @@ def print_check(check: RegressionCheck, top: int, console: Console, *, whole: bo
     followed = [row.regression for row in check.rows if row.regression and row.decision is Decision.BEYOND]
     if whole:
         screen.lines([line(item) for item in followed], "regression", heading="for a pull request or a mail:")
-    accept = f"ktrial accept {followed[0].regression.id} --because REASON" if followed else ""
-    screen.print(answer(check), next_step=accept, style=f"bold {style}".strip())
+    step = "" if not followed else "ktrial history"
+    if len(followed) == 1:
+        step = f"ktrial history {followed[0].regression.id}"
+    screen.print(answer(check), next_step=step, style=f"bold {style}".strip())
+
+
+def _decides(row: CheckedMetric) -> bool:
+    return row.decision is not Decision.WITHIN
 
 
 _IMPORTANCE = {

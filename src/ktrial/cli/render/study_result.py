@@ -9,6 +9,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from ktrial.analysis.answer import told_first
 from ktrial.analysis.scaling import changes, curves, waits
 from ktrial.cli.console import breakable, output, print_link
 from ktrial.cli.render.next_step import NextStep, prove_command, store_option
@@ -99,7 +100,7 @@ def print_answer(
         [f"warning: {breakable(text)}" for text in notices(whys)], "warning", least=1, style="yellow"
     )
     names = short_labels(why.workload for why in whys)
-    several = len({why.treatment for why in whys}) > 1
+    several = len({row.treatment for row in record.result.comparisons}) > 1
     causes = [
         names[why.workload] + (f", {why.treatment}" if several else "") + f" {breakable(net_sentence(why))}"
         for why in sorted(whys, key=_relative)
@@ -144,17 +145,28 @@ def _add_verdicts(record: StudyRecord, screen: Screen) -> None:
         ranked = [0, *(place + 1 for place in _by_importance(every))]
         screen.rows(one_below_another(record), ranked, "treatment")
     else:
-        screen.rows(comparisons.treatments_table(groups), noun="treatment")
+        ranked = sorted(range(len(groups)), key=lambda place: _largest_change(groups[place].comparisons))
+        screen.rows(comparisons.treatments_table(groups), ranked, "treatment")
+
+
+def _largest_change(rows: Sequence[Comparison]) -> float:
+    """Below zero: what changed most comes first."""
+    changed = [row for row in rows if row.verdict in (Verdict.BETTER, Verdict.WORSE)]
+    return -max((abs((row.ratio or math.inf) - 1) for row in changed), default=0.0)
 
 
 def _by_importance(rows: Sequence[Comparison]) -> list[int]:
-    """Places: what changed first, the largest change before the others; then what is undecided."""
+    """Places: what the answer is about before other metrics; of these what changed first, the largest change
+    before the others, then what is undecided.
+    """
+    main = {(row.workload, row.metric) for row in told_first(rows)[0]}
 
-    def importance(place: int) -> tuple[int, float]:
+    def importance(place: int) -> tuple[bool, int, float]:
         row = rows[place]
         changed = row.verdict in (Verdict.BETTER, Verdict.WORSE)
         undecided = row.verdict is Verdict.INCONCLUSIVE
-        return (0 if changed else 1 if undecided else 2, -abs((row.ratio or math.inf) - 1))
+        rank = 0 if changed else 1 if undecided else 2
+        return ((row.workload, row.metric) not in main, rank, -abs((row.ratio or math.inf) - 1))
 
     return sorted(range(len(rows)), key=importance)
 
