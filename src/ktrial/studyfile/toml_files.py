@@ -106,7 +106,12 @@ def names() -> dict[str, str]:
 
 
 def file_of(path: Path) -> Path:
-    """The file itself where it is there; else, for a plain name, the study that comes with ktrial."""
+    """The file itself where it is there; else what comes with ktrial: a study by its plain name, and any file
+    as the documentation names it, `studies/papers/nqueens.csv`.
+    """
+    if path.parts[:1] == ("studies",) and ".." not in path.parts and not path.exists():
+        shipped = directory().joinpath(*path.parts[1:])
+        return shipped if shipped.is_file() else path
     if path.parent != Path() or path.suffix or path.exists():
         return path
     shipped = directory() / f"{path}.toml"

@@ -100,3 +100,17 @@ def test_every_key_is_documented(table: type[Model]) -> None:
     page = (STUDIES.parent / "docs" / "studies.md").read_text()
     rows = set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE))
     assert set(keys_of(table)) <= rows
+
+
+@pytest.mark.parametrize("place", ["studies/papers/nqueens.csv", "studies/quick.toml"])
+def test_what_the_documentation_names_is_found_from_anywhere(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert toml_files.file_of(Path(place)) == toml_files.directory() / Path(place).relative_to("studies")
+    assert toml_files.file_of(Path("studies/../secret")) == Path("studies/../secret")
+    assert toml_files.file_of(Path("studies/none.toml")) == Path("studies/none.toml")
+    mine = tmp_path / place
+    mine.parent.mkdir(parents=True)
+    mine.write_text("mine")
+    assert toml_files.file_of(Path(place)) == Path(place)

@@ -8,6 +8,7 @@ from ktrial.cli.console import output, print_json
 from ktrial.cli.error_handling import tell_warnings
 from ktrial.cli.options.common import Json, share
 from ktrial.model.notation import nearest
+from ktrial.studyfile.toml_files import file_of
 
 
 @examples(
@@ -70,8 +71,8 @@ def _named(text: str) -> tuple[str, Path]:
     """Label and file of `LABEL=FILE`; a file of that whole name comes first."""
     label, equals, file = text.partition("=")
     if not equals or not file or Path(text).exists():
-        return "", Path(text)
-    return label, Path(file)
+        return "", file_of(Path(text))
+    return label, file_of(Path(file))
 
 
 def _check_baseline(baseline: str, labels: list[str]) -> None:
