@@ -56,7 +56,8 @@ def test_the_inputs_are_few_and_each_belongs_to_a_target() -> None:
 
 def test_what_takes_too_much_time_is_a_finding() -> None:
     with pytest.raises(TooSlow), limited(seconds=0.02):
-        any(number < 0 for number in itertools.count())
+        for _ in itertools.count():  # Python 3.14 leaves `with` where a signal ends any(… for …)
+            pass
 
 
 def test_what_takes_too_much_memory_is_a_finding() -> None:
