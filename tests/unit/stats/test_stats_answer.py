@@ -166,6 +166,27 @@ def test_a_workload_with_two_metrics_is_named_with_the_metric() -> None:
     assert "mean" not in result, "of unlike metrics there is none"
 
 
+def test_the_answer_is_about_what_was_counted_and_other_metrics_stand_beside_it() -> None:
+    latency = Metric(name="latency p50", unit="µs", direction=Direction.LOWER)
+    read = Metric(name="read", unit="KiB", direction=Direction.LOWER)
+    rate = Metric(name="rate", unit="1/s", direction=Direction.HIGHER)
+    result = answer(
+        [
+            change("server", 0.85),
+            change("server", 5.1, metric=latency),
+            change("server", 1.2, metric=read),
+            change("server", 1.0, metric=rate),
+            change("tcp", 1.02),
+        ],
+        0.01,
+    )
+    assert "1 of 2 workloads got worse from debian:6.1 to debian:6.12: tcp +2 %" in result
+    assert "1 got better: server −15 %" in result
+    assert result.endswith("of 3 other metrics 2 got worse, first server (read) +20 %."), result
+    timed = answer([change("server", 5.1, metric=latency, mode=Mode.TIMED)], 0.01)
+    assert "server got worse" in timed, "in real time a latency is what was measured"
+
+
 def ran(**provenance: object) -> Trial:
     plain = {"machine": "exact", "qemu": "7.2.22", "cpu_model": "max", "agent_digest": "a", "seed": 1}
     plain |= {"executed": {"image": "of one kernel", "tasks": "t1", "lockstep": "l1"}}
