@@ -124,8 +124,8 @@ def _listed(names: list[str]) -> str:
 
 def _whole_clause(comparisons: list[Comparison], margin: float, *, several: bool) -> str:
     """The bytes of string instructions come last: the instructions themselves are the main thing."""
-    own = [comparison for comparison in comparisons if comparison.metric not in BESIDE_THE_OWN]
-    main, others = told_first(own)
+    metrics = [comparison for comparison in comparisons if comparison.metric not in BESIDE_THE_OWN]
+    main, further = told_first(metrics)
     moved = (
         [comparison for comparison in comparisons if comparison.metric == STRING_BYTES.name] if main else []
     )
@@ -134,7 +134,7 @@ def _whole_clause(comparisons: list[Comparison], margin: float, *, several: bool
     for verdict, word in ((Verdict.WORSE, "more"), (Verdict.BETTER, "fewer")):
         if changed := [comparison for comparison in moved if comparison.verdict is verdict]:
             parts.append(f"{word} in {len(changed)} of them: {_named(changed, changed)}")
-    beside = [_of_others(others)] if others else []
+    beside = [_of_further(further)] if further else []
     beside += [f"string instructions worked on {', '.join(parts)} (bytes)"] if parts else []
     beside += _cycles_clauses(main, comparisons)
     return (", " if several else "; ").join((clause, *beside))
@@ -158,17 +158,17 @@ def told_first(comparisons: Sequence[Comparison]) -> tuple[list[Comparison], lis
     return main, [item for item in comparisons if first.get(item.workload, item.metric) != item.metric]
 
 
-def _of_others(others: Sequence[Comparison]) -> str:
+def _of_further(further: Sequence[Comparison]) -> str:
     """`of 24 other metrics 3 got worse and 8 better, first file-server (read) −3.9 %`."""
-    changed = [item for item in others if item.verdict in _WAYS]
-    total = number_format.counted(len(others), "other metric").replace(SPACE, " ")
+    changed = [item for item in further if item.verdict in _WAYS]
+    total = number_format.counted(len(further), "other metric").replace(SPACE, " ")
     if not changed:
         return f"no change is shown in {total}"
     worse = sum(item.verdict is Verdict.WORSE for item in changed)
     # No server has the emulator's latencies.
     named = next((item for item in changed if not item.metric.startswith("latency")), changed[0])
     example = f"{named.workload} ({named.metric}) {_by(named)}"
-    if len(others) == 1:
+    if len(further) == 1:
         return f"{total} got {'worse' if worse else 'better'}: {example}"
     better = len(changed) - worse
     counts = [f"{worse} got worse"] * bool(worse) + [f"{better} better"] * bool(better)

@@ -89,9 +89,9 @@ def answer(tracked: Sequence[TrackedRegression]) -> str:
         return "No regression is known: no workload got worse from one measured kernel to the next."
     states = Counter(item.state for item in tracked)
     still = [item for item in in_order(tracked) if item.state in OPEN]
-    others = [f"{states[state]} {state.value}" for state in _ORDER[len(OPEN) :] if states[state]]
+    closed = [f"{states[state]} {state.value}" for state in _ORDER[len(OPEN) :] if states[state]]
     if not still:
-        return f"No regression is open: {', '.join(others)}."
+        return f"No regression is open: {', '.join(closed)}."
     named = [
         f"{_subject(item)} {number_format.change(item.regression.ratio)} in {item.regression.version.name} "
         f"({item.state.value})"
@@ -100,7 +100,7 @@ def answer(tracked: Sequence[TrackedRegression]) -> str:
     if len(still) > _MOST_NAMED:
         named.append(f"{len(still) - _MOST_NAMED} more")
     are = "regression is" if len(still) == 1 else "regressions are"
-    beside = f"; {', '.join(others)}" if others else ""
+    beside = f"; {', '.join(closed)}" if closed else ""
     return one_line(f"{len(still)} {are} open: {', '.join(named)}{beside}.")
 
 
@@ -171,7 +171,7 @@ def sightings_table(tracked: TrackedRegression) -> Table:
 def facts_of(tracked: TrackedRegression) -> dict[str, str]:
     """What is known of one, by name; empty facts are left out."""
     regression, acceptance = tracked.regression, tracked.regression.acceptance
-    known = {
+    facts_known = {
         "state": state_words(tracked),
         "workload": regression.workload,
         "metric": regression.metric,
@@ -184,7 +184,7 @@ def facts_of(tracked: TrackedRegression) -> dict[str, str]:
         if acceptance
         else "",
     }
-    return {key: one_line(text) for key, text in known.items() if text}
+    return {key: one_line(text) for key, text in facts_known.items() if text}
 
 
 # Pages of a site.

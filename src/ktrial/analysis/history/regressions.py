@@ -100,8 +100,8 @@ def _tracked(line: Line, change: ChangePoint, stored: StoredRegressions) -> Trac
     number, regression = after.study_id, fresh
     if same:
         number, old = same
-        kept = {"id": old.id, "found_by": old.found_by, "found": old.found, "acceptance": old.acceptance}
-        regression = fresh.model_copy(update={**kept, "cause": old.cause})
+        fields = {"id": old.id, "found_by": old.found_by, "found": old.found, "acceptance": old.acceptance}
+        regression = fresh.model_copy(update={**fields, "cause": old.cause})
     sightings = tuple(_sightings(line, change, before))
     return TrackedRegression(
         regression=regression, study_id=number, sightings=sightings, stored=same is not None
@@ -170,7 +170,7 @@ def regression_id(
 
 def of_check(comparison: Comparison, since: MeasuredVersion, version: MeasuredVersion, by: str) -> Regression:
     """The regression that a check has found for the first time."""
-    now = datetime.now(UTC)
+    moment = datetime.now(UTC)
     return Regression(
         id=regression_id(comparison.workload, comparison.metric, comparison.mode.value, since, version),
         workload=comparison.workload,
@@ -184,8 +184,8 @@ def of_check(comparison: Comparison, since: MeasuredVersion, version: MeasuredVe
         low=comparison.low,
         high=comparison.high,
         found_by=by,
-        found=now,
-        sightings=(Sighting(kernel=version, ratio=comparison.ratio, has_it=True, at=now),),
+        found=moment,
+        sightings=(Sighting(kernel=version, ratio=comparison.ratio, has_it=True, at=moment),),
     )
 
 

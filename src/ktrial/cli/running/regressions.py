@@ -47,9 +47,9 @@ def record_check(store: Store, check: RegressionCheck, by: str) -> RegressionChe
     tracked = regressions(histories, stored)
     rows = [_recorded(store, row, tracked, check, by) for row in check.rows]
     # What became of them, with what was just measured.
-    now = {item.regression.id: item for item in regressions(histories, store.regressions())}
+    by_id = {item.regression.id: item for item in regressions(histories, store.regressions())}
     rows = [
-        replace(row, regression=now.get(row.regression.regression.id, row.regression))
+        replace(row, regression=by_id.get(row.regression.regression.id, row.regression))
         if row.regression
         else row
         for row in rows
