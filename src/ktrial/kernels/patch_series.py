@@ -102,12 +102,15 @@ def series_in_mailbox(path: Path, base: str) -> PatchSeries:
 
 
 def mails_in(path: Path, content: bytes) -> Iterator[Mail]:
-    """Each mail. Raises KernelUsageError where there is none."""
+    """Each mail; a file that is a diff alone is one. Raises KernelUsageError where there is none."""
     begins = [match for match in _FROM.finditer(content) if _is_between(content, match.start())]
     if not begins:
-        if not re.match(rb"[A-Za-z-]+: ", content):
-            raise _bad(path, "there is no mail in it", _WRITE_IT)
-        yield _mail(1, content)
+        if re.match(rb"[A-Za-z-]+: ", content):
+            yield _mail(1, content)
+        elif _DIFF.search(content.decode("utf-8", "surrogateescape")):
+            yield Mail(1, path.stem, None, 0, "", "", "", content)  # as diff -u writes it
+        else:
+            raise _bad(path, "there is no mail in it, and no diff", _WRITE_IT)
         return
     ends = [*(match.start() for match in begins[1:]), len(content)]
     for place, (match, end) in enumerate(zip(begins, ends, strict=True), start=1):

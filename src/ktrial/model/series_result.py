@@ -6,6 +6,7 @@ column add up to the difference from base to tip to the last instruction. Whethe
 decided as `ktrial check` decides it, over all perturbations.
 """
 
+import re
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
@@ -20,6 +21,9 @@ from ktrial.model.workload import WorkloadUse
 
 INSIDE = frozenset({Verdict.EQUIVALENT, Verdict.IDENTICAL})
 """Verdicts of a metric that stays inside the margin."""
+
+_SYSTEM_CALL = re.compile(r"^__(?:x64|ia32|ia32_compat|se|do)_sys_")
+"""How the kernel begins the names of a system call's functions (arch/x86/include/asm/syscall_wrapper.h)."""
 
 
 @dataclass(frozen=True)
@@ -248,8 +252,18 @@ class SeriesResult:
 
     @property
     def not_executed(self) -> tuple[str, ...]:
-        """Functions that the series changes, and that ran nowhere."""
-        return tuple(function for function in self.selection.changed if function not in self.executed)
+        """Functions that the series changes, and that ran nowhere.
+
+        A system call's body is compiled into each way into it (`__do_sys_getppid` into `__x64_sys_getppid`
+        and `__ia32_sys_getppid`): where one of them ran, the call did.
+        """
+        calls = {_SYSTEM_CALL.sub("", name) for name in self.executed if _SYSTEM_CALL.match(name)}
+        return tuple(
+            function
+            for function in self.selection.changed
+            if function not in self.executed
+            and not (_SYSTEM_CALL.match(function) and _SYSTEM_CALL.sub("", function) in calls)
+        )
 
     @property
     def broken(self) -> tuple[Step, ...]:

@@ -328,6 +328,17 @@ def _cell_lines(cell: SeriesCell, top: int, unit: str) -> Iterator[str]:
         yield f"    {_signed(part):>12} {mark} {shortened(one_line(row.name), COLUMNS - 20)}"
 
 
+def cost_lines(result: SeriesResult, top: int) -> list[str]:
+    """`1/4 syscall +31: __x64_sys_getppid +31`: what each change beyond the limit comes to, and where."""
+    count = len(result.series.patches)
+    return [
+        f"{cell.number}/{count} {cell.workload} {_signed(cell.difference)}: "
+        + ", ".join(f"{one_line(row.name)} {_signed(part)}" for row, part in cell.functions(top))
+        for cell in result.cells
+        if cell.decision is Decision.BEYOND and cell.functions(top)
+    ]
+
+
 def open_text(cell: SeriesCell) -> str:
     """What a cell says whose number need not be the patch's."""
     comparison = cell.checked[0].comparison

@@ -59,6 +59,13 @@ def test_the_numbers_say_the_order_and_the_cover_letter_the_title(tmp_path: Path
     assert [patch.name for patch in series.patches] == ["0001-mm-one.patch", "0002-mm-two-more.patch"]
 
 
+@pytest.mark.parametrize("words", ["", "What it does, in words.\n\n"])
+def test_a_plain_diff_is_a_series_of_one_patch(words: str, tmp_path: Path) -> None:
+    series = read(tmp_path, words + DIFF.format(path="mm/one.c", name="one"))
+    (patch,) = series.patches
+    assert (patch.subject, series.title, patch.paths) == ("series", "series", ("mm/one.c",))
+
+
 def test_what_git_format_patch_writes_is_read_with_renames_and_folded_subjects(tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     tree.mkdir()

@@ -4,7 +4,10 @@ import random
 
 import pytest
 
+from ktrial.model.kernel import Build, PatchSeries, SeriesKind
 from ktrial.model.profile import FunctionCount, OperationCounts, Profile, RegionCounts, StringCounts
+from ktrial.model.series_result import Selection, SeriesResult
+from ktrial.model.study import Measurement
 from ktrial.model.workload import WorkloadUse
 from ktrial.series.selection import executed_in, selected
 
@@ -73,3 +76,26 @@ def test_the_compilers_numbers_are_no_part_of_a_name_and_modules_are_not_the_ima
 @pytest.mark.parametrize("count", [0])
 def test_a_function_that_was_only_entered_in_name_does_not_count(count: int) -> None:
     assert names(["copy"], profile("fork", copy=count)) == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "executed", "idle"),
+    [
+        (("__do_sys_getppid", "__x64_sys_getppid"), {"__x64_sys_getppid"}, ()),
+        (("__ia32_sys_getppid",), {"__x64_sys_getppid"}, ()),
+        (("__do_sys_getppid",), {"__x64_sys_getpid"}, ("__do_sys_getppid",)),
+        (("getppid_of",), {"__x64_sys_getppid"}, ("getppid_of",)),
+    ],
+)
+def test_a_system_call_ran_where_one_way_into_it_did(
+    changed: tuple[str, ...], executed: set[str], idle: tuple[str, ...]
+) -> None:
+    result = SeriesResult(
+        series=PatchSeries(kind=SeriesKind.MAILBOX, origin="s.mbx", base="base", patches=()),
+        plain=Build(source="base"),
+        measurement=Measurement(()),
+        steps=(),
+        selection=Selection(changed),
+        executed=frozenset(executed),
+    )
+    assert result.not_executed == idle

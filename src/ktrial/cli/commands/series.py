@@ -53,7 +53,9 @@ class SeriesOptions(MeasurementOptions):
     commits: str | None = None
     """Those that the arguments name."""
     git: Path | None = Option(None, metavar="DIR", help="The git tree; else the one it stands in.")
-    mbox: Path | None = Option(None, metavar="FILE", help="Mails: git format-patch --stdout, b4 am.")
+    mbox: Path | None = Option(
+        None, metavar="FILE", help="Mails: git format-patch --stdout, b4 am; or a diff."
+    )
     quilt: Path | None = Option(
         None, metavar="DIR", help="A series file's directory, or debian:linux-source-6.1/patches-rt."
     )

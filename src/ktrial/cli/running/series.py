@@ -32,7 +32,7 @@ from ktrial.model.machine import NO_MODEL
 from ktrial.model.series_result import Alone, SeriesCell, SeriesResult, Step
 from ktrial.model.study import Measurement
 from ktrial.model.workload import WorkloadUse
-from ktrial.report.patch_series import answer, exercised, terminal_rows, title
+from ktrial.report.patch_series import answer, cost_lines, counted, exercised, terminal_rows, title
 from ktrial.series.commit_ranges import run_sparsely
 from ktrial.series.errors import SeriesNotChosen
 from ktrial.series.run import REBUILD_EVERY, Estimate, SeriesRun, estimate, refusals
@@ -272,9 +272,13 @@ def print_series(result: SeriesResult, console: Console) -> None:
     if len(shown) < len(rows):
         screen.lines([f"{quiet} patches changed no number beyond the margin"], "", least=1)
     screen.leave_out(more_workloads, "workload that changed")
+    heading = f"where, in {counted(result)} per operation:"
+    screen.lines(cost_lines(result, _MOST_FUNCTIONS), "place", heading=heading)
+    screen.leave_out(1, "report of each patch")
     screen.print(answer(result))
 
 
+_MOST_FUNCTIONS = 3
 _MOST_PATCHES = 15
 _LEAST_PATCHES = 5
 
