@@ -1,11 +1,15 @@
 """Searches as trials, on a machine whose numbers follow from its knobs: stored, interrupted, gone on with."""
 
+import os
 import random
+import signal
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from tests.support.killing import forked
 from tests.support.scripted import ends, scripted_resources
 from tests.support.tuning import TunableMachine, a_search
 
@@ -111,6 +115,46 @@ def test_interrupted_it_goes_on_with_the_same_answer_and_repeats_nothing(
     assert (tuned.confirmed, tuned.answer) == (whole.tuned.confirmed, whole.tuned.answer)
     asked, expected = ([one.configuration for one in each.observations] for each in (tuned, whole.tuned))
     assert asked == expected
+
+
+@pytest.mark.parametrize("kills", [3, pytest.param(25, marks=pytest.mark.nightly)], ids=["some", "many"])
+def test_killed_at_any_instant_it_goes_on_with_the_same_answer_and_repeats_nothing(
+    whole: Whole, kills: int, tmp_path: Path
+) -> None:
+    """Some 2 s of CPU time for each kill."""
+    file = tmp_path / "trials.db"
+
+    def search() -> None:
+        with open_store(file) as opened:
+            machine = TunableMachine(planted)
+            run_search(whole.study, store=opened, machine=machine, resources=scripted_resources())
+
+    begin = time.monotonic()
+    search()
+    seconds, draw = time.monotonic() - begin, random.Random(kills)
+    ends_early = 0
+    for _ in range(kills):
+        file.unlink()
+        for left in tmp_path.glob("trials.db?*"):
+            left.unlink()
+        for _attempt in range(2):  # what goes on is killed, too
+            process = forked(search)
+            time.sleep(draw.uniform(0, seconds))
+            os.kill(process, signal.SIGKILL)
+            os.waitpid(process, 0)
+        with open_store(file) as opened:
+            number = opened.study(whole.study)
+            before = opened.trials(number)
+            ends_early += len(before) < len(whole.trials)
+            machine = TunableMachine(planted)
+            tuned = run_search(whole.study, store=opened, machine=machine, resources=scripted_resources())
+            assert len(before) + len(machine.ran) == len(whole.trials), "no run is lost, and none repeated"
+            assert opened.check_whole().is_whole
+        assert (tuned.confirmed, tuned.answer) == (whole.tuned.confirmed, whole.tuned.answer)
+        assert [run.configuration for run in tuned.observations] == [
+            run.configuration for run in whole.tuned.observations
+        ]
+    assert ends_early, "no kill came while it searched"
 
 
 def test_the_answer_is_stored_and_no_optimiser_is_asked_for_it_again(
