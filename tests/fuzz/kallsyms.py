@@ -23,6 +23,8 @@ _NUMBERS = count()
 def read(data: bytes) -> None:
     """Read the symbols, keep them, and ask for the functions' files."""
     text = data[1:].decode("utf-8", "replace")
+    if data[:1] != b"\0":  # a file is read with any line ends
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
     symbols = parse_symbols(text)
     assert [symbol.address for symbol in symbols] == sorted(symbol.address for symbol in symbols)
     with TemporaryDirectory() as directory:

@@ -117,7 +117,7 @@ SHARE = {
 }
 SET_UP = {
     "doctor": CommandEntry("system", "doctor", "Check this machine, and say what is missing."),
-    "kernel": CommandEntry("kernel", "app", "Add, build, show, compare and remove kernels."),
+    "kernel": CommandEntry("kernel", "app", "Add, build, show, diff and remove kernels."),
     "workload": CommandEntry(
         "workload", "app", "List and show the workloads; capture a command of your own."
     ),

@@ -92,7 +92,7 @@ def answer(result: SeriesResult) -> str:
         case Decision.BEYOND:
             where = ", ".join(f"{_whose(cell)} in {cell.workload} {_beyond(cell)}" for cell in beyond[:6])
             more = f" and {len(beyond) - 6} more" if len(beyond) > 6 else ""
-            return f"Beyond the limit: {where}{more}; by {_by(result)}."
+            return f"Beyond the limit: {where}{more}{_inside_in_its_own(result)}; by {_by(result)}."
         case Decision.NOT_RUN:
             states = ", ".join(f"{cell.number} {cell.state.value}" for cell in result.broken)
             return f"Not all of it ran: patch {states}. What ran is within the limit."
@@ -104,7 +104,22 @@ def answer(result: SeriesResult) -> str:
                 f"Undecided: {', '.join(sorted(names))}: a larger --max or more --perturbations may decide."
             )
         case _:
-            return f"Within the limit, each patch and all together, by {_by(result)}."
+            inside = _inside_in_its_own(result)
+            return f"Within the limit, each patch and all together{inside}, by {_by(result)}."
+
+
+def _inside_in_its_own(result: SeriesResult) -> str:
+    """`; inside it, in functions that the patch changes: patch 4 in pipe +0.58 %`: it is not nothing."""
+    cells = [
+        cell
+        for cell in result.cells
+        if cell.decision is Decision.WITHIN and cell.own * cell.difference > 0 and not cell.is_open
+    ]
+    if not cells:
+        return ""
+    named = ", ".join(f"{_whose(cell)} in {cell.workload} {_change(cell)}" for cell in cells[:3])
+    more = f" and {len(cells) - 3} more" if len(cells) > 3 else ""
+    return f"; inside it, in functions that the patch changes: {named}{more}"
 
 
 def sums(result: SeriesResult) -> str:
@@ -163,7 +178,7 @@ def _facts(result: SeriesResult) -> Iterator[str]:
         "counted": f"{counted(result)} an operation, in QEMU{_machine(result)}; each patch against the step "
         "before",
         "limits": ", ".join(dict.fromkeys(f"+{number_format.percentage(size)}" for _, size in result.limits)),
-        "marks": _marks(result),
+        "marks": marks(result),
         "note": "; ".join((*result.series.notes, *result.notes)),
     }
     for name, text in facts.items():
@@ -171,7 +186,7 @@ def _facts(result: SeriesResult) -> Iterator[str]:
             yield _wrapped(one_line(text.replace("\u00a0", " ")), f"  {name:<8}", " " * 10)
 
 
-def _marks(result: SeriesResult) -> str:
+def marks(result: SeriesResult) -> str:
     """What the marks in the table stand for that readers may not know."""
     if not any(cell.is_open for cell in (*result.cells, *result.totals)):
         return ""
@@ -329,13 +344,15 @@ def _cell_lines(cell: SeriesCell, top: int, unit: str) -> Iterator[str]:
 
 
 def cost_lines(result: SeriesResult, top: int) -> list[str]:
-    """`1/4 syscall +31: __x64_sys_getppid +31`: what each change beyond the limit comes to, and where."""
+    """`1/4 syscall +31: __x64_sys_getppid +31`: what each change comes to that is beyond the limit, or in a
+    function that the patch changes, and where.
+    """
     count = len(result.series.patches)
     return [
         f"{cell.number}/{count} {cell.workload} {_signed(cell.difference)}: "
         + ", ".join(f"{one_line(row.name)} {_signed(part)}" for row, part in cell.functions(top))
         for cell in result.cells
-        if cell.decision is Decision.BEYOND and cell.functions(top)
+        if (cell.decision is Decision.BEYOND or cell.own) and cell.functions(top)
     ]
 
 

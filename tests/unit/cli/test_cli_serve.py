@@ -93,4 +93,4 @@ def test_a_store_that_is_not_there_and_a_name_for_an_address_are_told(
     result = cli("serve", "--store", tmp_path / "none.db", "--port", "0")
     assert (result.status, "There is no store" in result.messages) == (2, True)
     result = cli("serve", "--store", a_store(tmp_path / "store"), "--address", "example.org")
-    assert (result.status, "no address of this machine" in result.messages) == (2, True)
+    assert (result.status, "not an address of this machine" in result.messages) == (2, True)

@@ -225,10 +225,17 @@ def test_numbers_of_different_modes_are_not_compared() -> None:
 
 
 def test_a_spread_beyond_the_margin_is_warned_about() -> None:
-    wide = changed(TRIALS, "debian:6.1", 1, samples=(a_sample("fork", 1050.0),))
+    wide = changed(TRIALS, "debian:6.1", 1, samples=(a_sample("fork", 1100.0),))
     answer = answered(FORK, wide)
     assert kinds(answer) == [WarningKind.WIDE_SPREAD]
-    assert "move its ratio to the baseline by 5 %, more than the margin of 1 %" in answer.warnings[0].text
+    assert "move its ratio to the baseline by 10 %, more than the margin of 1 %" in answer.warnings[0].text
+    assert only(answer).verdict is Verdict.INCONCLUSIVE
+
+
+def test_a_spread_that_hinders_no_verdict_is_no_reason_to_warn() -> None:
+    wide = changed(TRIALS, "debian:6.1", 1, samples=(a_sample("fork", 1050.0),))
+    answer = answered(FORK, wide)
+    assert kinds(answer) == []
     assert only(answer).verdict is Verdict.WORSE, (
         "1100 is more than 1 % above the largest of 1000, 1050, 1000"
     )

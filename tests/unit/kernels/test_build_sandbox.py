@@ -174,7 +174,7 @@ def test_without_libseccomp_it_is_said_and_a_mailbox_needs_trust(
             requested(str(a_buildable_source(tmp_path / "linux")), directory=tmp_path),
             progress=lambda what, *_numbers: told.append(what),
         )
-        assert [what for what in told if "not whole: libseccomp" in what]
+        assert [what for what in told if "incomplete sandbox: libseccomp" in what]
     finally:
         sandbox.forget()
 

@@ -151,7 +151,7 @@ def test_a_compiler_that_is_younger_than_the_source_is_told(
 @pytest.mark.parametrize(
     ("printed", "error", "message"),
     [
-        (C23, CompilerUnsuitable, "wants a gcc before 15"),
+        (C23, CompilerUnsuitable, "needs a gcc before 15"),
         ("sh: 1: bc: not found\n", BuildToolsMissing, "needs bc, not installed here"),
         (OWN, BuildFailed, "error: unused variable"),
     ],

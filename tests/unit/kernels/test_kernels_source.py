@@ -179,7 +179,7 @@ def test_what_is_no_option_is_refused(text: str) -> None:
 def test_a_directory_that_is_no_source_says_what_it_lacks(tmp_path: Path, source: Path) -> None:
     assert "no such directory" in failure(NotASource, tmp_path / "nowhere").message
     assert "it lacks Makefile" in failure(NotASource, tmp_path).message
-    assert "no directory" in failure(NotASource, source / "Makefile").message
+    assert "not a directory" in failure(NotASource, source / "Makefile").message
 
 
 def test_a_source_that_was_built_in_place_is_refused_before_make_refuses_it(source: Path) -> None:

@@ -65,7 +65,7 @@ def test_links_inside_sys_are_followed(root: Path) -> None:
         ("/sys/to_proc", "", "which is not below"),
         ("/proc/stat", "", "which is not below"),
         ("/sys/block", "EISDIR", "Is a directory"),
-        ("/sys/fifo", "", "no regular file"),
+        ("/sys/fifo", "", "not a regular file"),
         ("/sys/a\0b", "", "NUL"),
         ("/sys/" + "a" * 300, "ENAMETOOLONG", "too long"),
     ],

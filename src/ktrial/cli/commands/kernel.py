@@ -21,7 +21,7 @@ from ktrial.kernels.files import shown
 if TYPE_CHECKING:
     from ktrial.kernels import Progress
 
-app = command_group("Add, build, show, compare and remove kernels.")
+app = command_group("Add, build, show, diff and remove kernels.")
 
 DAMAGED = 1
 """The exit code where a file is not what it was."""

@@ -32,7 +32,15 @@ from ktrial.model.machine import NO_MODEL
 from ktrial.model.series_result import Alone, SeriesCell, SeriesResult, Step
 from ktrial.model.study import Measurement
 from ktrial.model.workload import WorkloadUse
-from ktrial.report.patch_series import answer, cost_lines, counted, exercised, terminal_rows, title
+from ktrial.report.patch_series import (
+    answer,
+    cost_lines,
+    counted,
+    exercised,
+    marks,
+    terminal_rows,
+    title,
+)
 from ktrial.series.commit_ranges import run_sparsely
 from ktrial.series.errors import SeriesNotChosen
 from ktrial.series.run import REBUILD_EVERY, Estimate, SeriesRun, estimate, refusals
@@ -274,7 +282,9 @@ def print_series(result: SeriesResult, console: Console) -> None:
     screen.leave_out(more_workloads, "workload that changed")
     heading = f"where, in {counted(result)} per operation:"
     screen.lines(cost_lines(result, _MOST_FUNCTIONS), "place", heading=heading)
-    screen.leave_out(1, "report of each patch")
+    if meaning := marks(result):
+        screen.lines([meaning], "", least=1)
+    screen.leave_out(len(result.series.patches), "patch report")
     screen.print(answer(result))
 
 
