@@ -19,6 +19,7 @@ from ktrial.kernels.packages.apt import INDEX_FORMAT
 def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> CommandLine:
     monkeypatch.setenv("KTRIAL_STORE", str(tmp_path / "store" / "ktrial.db"))
     monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "upgrade.toml").write_text(STUDY)
     return CommandLine(monkeypatch, capsys)
