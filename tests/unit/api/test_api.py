@@ -221,6 +221,7 @@ def test_measurements_of_another_tool_are_read() -> None:
     assert (read.format, len(read.families)) == ("hyperfine", 1)
 
 
+@pytest.mark.nightly  # a minute of CPU time; mypy reads the package in `make test`, too
 def test_mypy_has_nothing_to_say_about_a_program_that_uses_it_well(tmp_path: Path) -> None:
     """And an error for each misuse. Without the project's own settings: as for a program outside."""
     misuse = tmp_path / "misuse.py"

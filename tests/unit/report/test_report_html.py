@@ -202,7 +202,7 @@ def with_string_bytes(record: StudyRecord, verdict: Verdict) -> StudyRecord:
     return record.model_copy(update={"result": result})
 
 
-@pytest.mark.parametrize("record", [a_record, a_matrix])
+@pytest.mark.parametrize("record", [a_record, pytest.param(a_matrix, marks=pytest.mark.nightly)])
 def test_bytes_of_string_instructions_are_part_of_the_row_of_the_instructions(
     record: Callable[[], StudyRecord],
 ) -> None:
