@@ -17,6 +17,7 @@ import json
 import os
 import re
 import shutil
+import time
 import uuid
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
@@ -29,6 +30,7 @@ from filelock import FileLock, Timeout
 from pydantic import Field, ValidationError
 
 from ktrial.file_digests import digest_of_file, has_digest
+from ktrial.format.number_format import duration
 from ktrial.installation import cache_directory
 from ktrial.kernels import FUNCTION_FILES, Progress, silent
 from ktrial.kernels.config import embedded_config, parse_config
@@ -539,15 +541,24 @@ def _is_file_whole(path: Path, digest: str, *, reread: bool) -> bool:
 # Locks between processes: the kernel's (flock), so that they go with their process, also after SIGKILL.
 
 
+WORD_SECONDS = 30.0
+"""How often somebody who waits is told for how long."""
+
+
 @contextmanager
 def held(path: Path, progress: Progress, waiting: str) -> Iterator[None]:
-    """Hold the lock file; tell `waiting` where another process has it."""
+    """Hold the lock file; tell `waiting` where another process has it, and for how long, again and again."""
     lock = FileLock(path)
     try:
         lock.acquire(timeout=0)
     except Timeout:
         progress(waiting)
-        lock.acquire()
+        begin = time.monotonic()
+        while not lock.is_locked:
+            with suppress(Timeout):
+                lock.acquire(timeout=WORD_SECONDS)
+                break
+            progress(f"{waiting}: {duration(time.monotonic() - begin)} so far")
     try:
         yield
     finally:

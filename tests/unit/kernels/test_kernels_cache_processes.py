@@ -1,5 +1,6 @@
 """The cache of kernels: several processes at once, one that is killed, a disk that is full."""
 
+import fcntl
 import os
 import shutil
 import signal
@@ -22,7 +23,7 @@ from ktrial.kernels.errors import (
     KernelNotFound,
 )
 from ktrial.kernels.files import file_system_errors, require_space
-from ktrial.kernels.kernel_cache import disk_usage
+from ktrial.kernels.kernel_cache import disk_usage, held
 
 pytestmark = pytest.mark.filterwarnings("ignore:kernel provider broken")
 
@@ -191,3 +192,23 @@ def test_a_directory_is_measured_while_its_files_come_and_go(tmp_path: Path) -> 
     finally:
         ended.set()
         maker.join()
+
+
+def test_who_waits_for_another_process_is_told_for_how_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ktrial.kernels.kernel_cache.WORD_SECONDS", 0.05)
+    file, messages = tmp_path / "lock", list[str]()
+    with file.open("w") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+
+        def progress(step: str, finished: int = 0, total: int = 0) -> None:
+            messages.append(step)
+            if len(messages) == 3:
+                fcntl.flock(other, fcntl.LOCK_UN)
+
+        with held(file, progress, "waiting"):
+            pass
+    assert messages[0] == "waiting"
+    assert all(message.startswith("waiting: ") and message.endswith(" so far") for message in messages[1:])
+    assert len(messages) >= 3

@@ -16,6 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any, TypedDict
 
+from ktrial.format.number_format import duration
 from ktrial.installation import cache_directory
 from ktrial.kernels import Progress
 from ktrial.kernels.build import sandbox
@@ -30,7 +31,7 @@ from ktrial.kernels.errors import (
     SandboxFailed,
 )
 from ktrial.kernels.files import check_output, write_atomically
-from ktrial.kernels.kernel_cache import held_if_free
+from ktrial.kernels.kernel_cache import WORD_SECONDS, held_if_free
 from ktrial.package_names import INSTALL
 
 _MEMORY_A_JOB = 600 << 20
@@ -427,16 +428,20 @@ def slot(progress: Progress) -> Iterator[int]:
     """Wait until one more build may run, and yield how many jobs it may have."""
     directory = cache_directory() / "trees" / "slots"
     directory.mkdir(parents=True, exist_ok=True)
-    announced = False
+    begin = told = 0.0
     while True:
         for number in range(slots()):
             with ExitStack() as stack:
                 if stack.enter_context(held_if_free(directory / f"{number}.lock")):
                     yield max(1, _cores() // slots())
                     return
-        if not announced:
+        moment = time.monotonic()
+        if not begin:
             progress("waiting for another build to end")
-            announced = True
+            begin = told = moment
+        elif moment - told >= WORD_SECONDS:
+            progress(f"waiting for another build to end: {duration(moment - begin)} so far")
+            told = moment
         time.sleep(_POLL_SECONDS)
 
 
