@@ -22,8 +22,9 @@ _NUMBERS = count()
 
 def read(data: bytes) -> None:
     """Read the symbols, keep them, and ask for the functions' files."""
-    text = data[1:].decode("utf-8", "replace")
-    if data[:1] != b"\0":  # a file is read with any line ends
+    is_file = data[:1] != b"\0"
+    text = data[1:].decode("ascii" if is_file else "utf-8", "replace")
+    if is_file:  # it is read with any line ends
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     symbols = parse_symbols(text)
     assert [symbol.address for symbol in symbols] == sorted(symbol.address for symbol in symbols)
