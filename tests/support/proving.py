@@ -11,8 +11,8 @@ from tests.support.profiles import a_profile
 from tests.support.scripted import a_kernel, scripted_resources
 
 from ktrial.experiment.jobs import Job
+from ktrial.experiment.provenance import provenance
 from ktrial.experiment.resources import Resources
-from ktrial.experiment.trial import provenance
 from ktrial.kernels import Progress
 from ktrial.machines.fake import FakeMachine
 from ktrial.model.design import PlannedTrial

@@ -185,7 +185,14 @@ def _tell_and_code(error: BaseException) -> int:
             _drop_output()
             return 1
         case _:
-            bug, report = save_bug_report(error)
+            try:
+                bug, report = save_bug_report(error)
+            except (MemoryError, OSError, RuntimeError) as second:
+                # Who has no memory for a report had none for the work: a library gave that another name.
+                if (no_memory := memory.why_memory_ended(second)) is None:
+                    raise
+                tell(*no_memory)
+                return memory.NOT_ENOUGH_MEMORY
             where = (
                 f"it, with the traceback in {report}" if report else f"it; {TRACEBACK}=1 shows the traceback"
             )

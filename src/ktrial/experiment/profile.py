@@ -2,7 +2,6 @@
 
 import re
 import threading
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +10,7 @@ from ktrial.experiment import preflight
 from ktrial.experiment.jobs import Job, jobs_of, obtained
 from ktrial.experiment.manipulation import SettingRefused
 from ktrial.experiment.observer import Observer
+from ktrial.experiment.provenance import machine_warnings
 from ktrial.experiment.resources import Resources, default_resources
 from ktrial.file_digests import digest_of_bytes
 from ktrial.kernels.symbols import kept_kallsyms, save_symbols
@@ -106,10 +106,12 @@ def profile_job(
         results = own_results(performed[:after], len(before))
         job.workload.samples(job.use, mode, results)
         odd = job.workload.warnings(job.use, results) if isinstance(job.workload, WarnsOfRuns) else ()
-        for warning in odd:
-            if warning.kind is WarningKind.MARKS:
-                warnings.warn(f"{warning.text}: {warning.advice}", stacklevel=2)
-        return counted_profile(job, target.identity, results, symbols)
+        told = (
+            *machine_warnings(target.identity, job.boot.kernel),
+            *(warning for warning in odd if warning.kind is WarningKind.MARKS),
+        )
+        counted = counted_profile(job, target.identity, results, symbols)
+        return counted.model_copy(update={"warnings": told})
 
 
 def own_results(results: tuple[StepResult, ...], before: int) -> tuple[StepResult, ...]:

@@ -23,6 +23,7 @@ from ktrial.analysis.result import load_record, result
 from ktrial.analysis.store_queries import profile_of
 from ktrial.errors import KtrialError
 from ktrial.experiment.errors import TrialsNotMeasured
+from ktrial.experiment.provenance import patch_warnings
 from ktrial.experiment.single_kernel import (
     FACTOR,
     Runs,
@@ -32,7 +33,6 @@ from ktrial.experiment.single_kernel import (
     measure,
     problem_of,
 )
-from ktrial.experiment.trial import patch_warnings
 from ktrial.format.number_format import change, percentage
 from ktrial.kernels import kernel_registry
 from ktrial.kernels.errors import ImageError

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from ktrial.analysis.errors import AnalysisUsageError
 from ktrial.errors import KtrialError
 from ktrial.experiment.jobs import Job, jobs_of, obtained
+from ktrial.experiment.provenance import provenance
 from ktrial.experiment.resources import Resources
-from ktrial.experiment.trial import provenance, run_trial
+from ktrial.experiment.trial import run_trial
 from ktrial.kernels import Progress, silent
 from ktrial.machines import Machine
 from ktrial.model.base import digest

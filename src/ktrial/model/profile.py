@@ -7,6 +7,7 @@ from pydantic import Field
 from ktrial.model.base import Model
 from ktrial.model.machine import BasePrices, ModelCounts
 from ktrial.model.parallel import CpuCounts
+from ktrial.model.warnings import DataWarning
 
 PROGRAM = "[program]"
 """What runs in user mode, in a tree of calls."""
@@ -261,6 +262,8 @@ class Profile(Model):
     cpu_model: str = ""
     prices: BasePrices | None = Field(default=None, exclude_if=lambda value: value is None)
     """Where cycles were modelled: with them, a function's cycles are its `modelled` and these."""
+    warnings: tuple[DataWarning, ...] = Field(default=(), exclude_if=lambda value: not value)
+    """What is odd about it, where it is no trial's: a trial has its own."""
 
     @property
     def label(self) -> str:

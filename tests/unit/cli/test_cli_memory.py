@@ -140,6 +140,19 @@ def test_every_end_of_memory_has_the_same_code(error: Exception, capsys: pytest.
     assert capsys.readouterr().err.startswith("ktrial: error: There is not enough memory.\nhint: ")
 
 
+def test_who_has_no_memory_for_a_report_of_a_bug_had_none_for_the_work(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_platform() -> str:
+        raise MemoryError
+
+    monkeypatch.setattr("platform.platform", no_platform)
+    with ErrorHandling() as ending:
+        raise SystemError("a library without memory")
+    assert ending.code == 71
+    assert "There is not enough memory" in capsys.readouterr().err
+
+
 def test_a_check_without_memory_is_no_verdict() -> None:
     with pytest.raises(SystemExit) as ended, CheckEndings():
         raise MemoryError

@@ -15,9 +15,10 @@ from ktrial.analysis.comparability import machine_difference
 from ktrial.analysis.data_quality import monitor_costs, warnings_of
 from ktrial.experiment import monitoring
 from ktrial.experiment.jobs import jobs_of
+from ktrial.experiment.provenance import provenance
 from ktrial.experiment.session import run
 from ktrial.experiment.stored_trials import differences
-from ktrial.experiment.trial import provenance, run_trial
+from ktrial.experiment.trial import run_trial
 from ktrial.machines.errors import MachineStopped
 from ktrial.model.machine import Boot, MachineIdentity
 from ktrial.model.study import MachineSettings

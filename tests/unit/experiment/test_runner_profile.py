@@ -59,6 +59,7 @@ class Guest:
     ended: GuestEnded | None = None
     asked: int = 0
     symbols: list[str] = field(default_factory=list)
+    executed: dict[str, str] = field(default_factory=dict)
 
 
 class Target(InstrumentedTarget):
@@ -69,7 +70,13 @@ class Target(InstrumentedTarget):
 
     @property
     def identity(self) -> MachineIdentity:
-        return MachineIdentity(machine="scripted", mode=Mode.EXACT_PLUGIN, qemu="7.2.22", cpu_model="max")
+        return MachineIdentity(
+            machine="scripted",
+            mode=Mode.EXACT_PLUGIN,
+            qemu="7.2.22",
+            cpu_model="max",
+            executed=self._guest.executed,
+        )
 
     def kallsyms(self) -> str:
         self._guest.asked += 1
@@ -152,8 +159,13 @@ def test_marks_that_may_not_be_meant_are_told(kernel: Kernel) -> None:
 
     marked = Marked(WorkloadDescription(name="fork", summary="", does="", metrics=(CALL,)))
     job = Job("fork", WorkloadUse(name="fork"), marked, Boot(kernel=kernel), ())
-    with pytest.warns(UserWarning, match="fork: 6 do not count: leave it"):
-        profiling.profile_job(Machine(Guest()), job)
+    (warning,) = profiling.profile_job(Machine(Guest()), job).warnings
+    assert (warning.text, warning.advice) == ("fork: 6 do not count", "leave it")
+
+
+def test_programs_that_are_not_the_published_ones_are_told_of(kernel: Kernel) -> None:
+    (warning,) = profile(kernel, Guest(executed={"plugin": "0" * 64})).warnings
+    assert "(plugin) are not the published ones" in warning.text
 
 
 def test_symbols_are_asked_for_once_and_kept_with_the_kernel(kernel: Kernel) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.support.fake_builds import FILES, a_buildable_source, a_patch, compiled
 
-from ktrial.experiment.trial import patch_warnings
+from ktrial.experiment.provenance import patch_warnings
 from ktrial.kernels import files, kernel_registry, silent
 from ktrial.kernels.build import build_trees
 from ktrial.kernels.build.build_trees import BuildTree, kept_trees

@@ -8,7 +8,7 @@ import pytest
 from tests.support.command_line import CommandLine
 from tests.support.fake_builds import a_buildable_source
 
-from ktrial.experiment.trial import patch_warnings
+from ktrial.experiment.provenance import patch_warnings
 from ktrial.kernels.build.builds import build, configured
 from ktrial.kernels.build.requests import requested
 from ktrial.model.kernel import Build

@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.support.places import ROOT
 from tests.support.runs_of_tests import skip_outdated
 
-from ktrial.experiment.trial import machine_warnings
+from ktrial.experiment.provenance import machine_warnings
 from ktrial.file_digests import digest_of_file
 from ktrial.machines import guest_programs
 from ktrial.model.machine import MachineIdentity

@@ -9,6 +9,7 @@ import typer
 
 from ktrial.cli.command_line import BadOption, Option, examples, users_command
 from ktrial.cli.console import breakable, check_writable, output, print_json, write_text
+from ktrial.cli.error_handling import tell_warnings
 from ktrial.cli.options import kernel_measurement
 from ktrial.cli.options.arguments import Arguments, StudyOrKernels, named_by, named_with_study
 from ktrial.cli.options.common import Jobs, Json, StoreOption, Verbose, on_fleet
@@ -216,6 +217,7 @@ def profile(
         raise BadOption("--caches", "caches are modelled on the machine exact, on one CPU")
     with progress() as observer:
         counted = profiles.profile(settings, use, observer=observer, caches=shapes)
+    tell_warnings(counted.warnings)
     for form, path in files:
         write_text(path, form.text(counted))
     if json:

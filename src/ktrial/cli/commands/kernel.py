@@ -168,7 +168,7 @@ def build(
     """
     from ktrial.cli.progress import step_display
     from ktrial.cli.render.kernels import SHORT_DIGEST
-    from ktrial.experiment.trial import patch_warnings
+    from ktrial.experiment.provenance import patch_warnings
     from ktrial.kernels.build.builds import build
     from ktrial.kernels.build.recipes import check_alias, give_alias
 
