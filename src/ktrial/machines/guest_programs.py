@@ -40,11 +40,12 @@ def programs(where: Path) -> dict[str, Path]:
 def published(where: Path) -> dict[str, str]:
     """Program → its digest as it is published; empty where no list came with the programs."""
     try:
-        lines = (where / PUBLISHED).read_bytes().decode("ascii").splitlines()
+        lines = (where / PUBLISHED).read_text(encoding="ascii", errors="replace").split("\n")
     except FileNotFoundError:
         return {}
-    rows = (line.split() for line in lines if not line.startswith("#"))
-    return {name: digest for digest, name in rows}
+    # Of a line that was damaged, no program has the digest: it is told as one that is not the published one.
+    rows = [line.split() for line in lines if not line.startswith("#")]
+    return {row[1]: row[0] for row in rows if len(row) == 2}
 
 
 def unpublished(where: Path) -> tuple[str, ...]:

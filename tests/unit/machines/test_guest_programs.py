@@ -3,6 +3,7 @@
 import subprocess
 from pathlib import Path
 
+import pytest
 from tests.support.places import ROOT
 from tests.support.runs_of_tests import skip_outdated
 
@@ -69,6 +70,15 @@ def test_a_program_that_is_another_one_is_told(tmp_path: Path) -> None:
 def test_programs_of_which_no_digest_is_published_are_others(tmp_path: Path) -> None:
     (tmp_path / "agent").touch()
     assert guest_programs.unpublished(tmp_path) == ("agent",)
+
+
+@pytest.mark.parametrize(
+    "line", ["", "0123456789ab", "0123  work  more", "0123\xff  work", "\u2028", "0123\x00"]
+)
+def test_of_a_damaged_list_the_program_is_another(line: str, tmp_path: Path) -> None:
+    (tmp_path / "work").touch()
+    (tmp_path / guest_programs.PUBLISHED).write_text(f"# a comment\n{line}", encoding="utf-8")
+    assert guest_programs.unpublished(tmp_path) == ("work",)
 
 
 def identity(**executed: str) -> MachineIdentity:
