@@ -73,8 +73,9 @@ def trace(
         words = (*command, "-o", f"{place}/t", "--", *argv)
         began = time.time()
         time.sleep(_CLOCK_STEP)
+        started = time.monotonic()
         status, message = _run(words, directory, environment, limit)
-        seconds = time.time() - began - _CLOCK_STEP
+        seconds = time.monotonic() - started
         if not any(Path(place).glob("t.*")) or message.startswith("strace: "):
             raise WorkloadError(
                 f"Workload {workload}: strace cannot watch the command here: {message or 'it wrote nothing'}",
