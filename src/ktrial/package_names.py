@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
+from ktrial.text_lines import lines_of
+
 OS_RELEASE = Path("/etc/os-release")
 """https://www.freedesktop.org/software/systemd/man/latest/os-release.html."""
 INSTALL = "sudo apt-get update && sudo apt-get install --no-install-recommends"
@@ -83,5 +85,5 @@ def _read(os_release: Path) -> Mapping[str, str]:
         text = os_release.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return {}
-    pairs = (line.partition("=") for line in text.splitlines())
+    pairs = (line.partition("=") for line in lines_of(text))
     return {key.strip(): value.strip().strip("\"'") for key, mark, value in pairs if mark}

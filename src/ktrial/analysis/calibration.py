@@ -17,6 +17,7 @@ from ktrial.model.study import Stopping, Study, StudyRecord, Timing
 from ktrial.stats.sequential.design import SequentialDesign
 from ktrial.stats.sequential.power import Power, blocks_needed, calibrate, ratio_spread
 from ktrial.store.store import Store, open_store
+from ktrial.text_lines import lines_of
 
 ARMS = ("A", "B")
 BLOCKS = 20
@@ -126,7 +127,7 @@ def _calibrated(path: Path, margin: float) -> Calibration:
         try:
             return Calibration.model_validate_json(file.text)
         except ValueError as error:
-            problem = f"it is no calibration: {str(error).splitlines()[0]}"
+            problem = f"it is no calibration: {lines_of(str(error))[0]}"
             raise NoMeasurements(file=path, format="a calibration", problem=problem) from error
     (imported,) = read_all([("", path)], Choices())
     measured = [measured_in_blocks(family) for family in imported.families if family.blocked]

@@ -26,6 +26,7 @@ from ktrial.kernels.files import write_atomically
 from ktrial.model.base import digest
 from ktrial.model.bisection import FoundItem
 from ktrial.model.kernel import Build, Kernel, MenuOption, Menus, Patch
+from ktrial.text_lines import lines_of
 
 _PREFIX = "CONFIG_"
 _NUMBER = re.compile(r"-?[0-9]+|0x[0-9a-fA-F]+")
@@ -411,7 +412,7 @@ class PatchGround:
 
     def described(self, item: int) -> tuple[FoundItem, ...]:
         """The patch, with the subject that it carries."""
-        lines = text_of(self.series[item]).splitlines()
+        lines = lines_of(text_of(self.series[item]))
         header = takewhile(lambda line: not line.startswith(("--- ", "diff ")), lines)
         subjects = (line.removeprefix("Subject: ") for line in header if line.startswith("Subject: "))
         return (FoundItem(name=self.names[item], note=next(subjects, "")),)
@@ -440,7 +441,7 @@ def series_at(path: Path) -> tuple[str, ...]:
             raise BadSeries(path, "there is no *.patch file in it")
         return tuple(map(str, files))
     try:
-        lines = [line.partition("#")[0].split() for line in source.read_text(encoding="utf-8").splitlines()]
+        lines = [line.partition("#")[0].split() for line in lines_of(source.read_text(encoding="utf-8"))]
     except OSError as error:
         raise BadSeries(path, error.strerror) from None
     except UnicodeDecodeError:

@@ -17,6 +17,7 @@ from ktrial.model.design import FactorKind, LevelValue
 from ktrial.model.kernel import Kernel
 from ktrial.model.notation import nearest
 from ktrial.model.study import Study
+from ktrial.text_lines import lines_of
 
 _RANGE = re.compile(r"(?P<name>[^=\s]+)\s*=\s*(?P<before>.+?)\s*\.\.\s*(?P<after>.+)")
 _LINE = re.compile(r"(?P<name>[^=\s]+)\s*=\s*(?P<value>.+?)\s*")
@@ -127,7 +128,7 @@ def _read(path: Path) -> Mapping[str, str]:
     except UnicodeDecodeError:
         raise BadKnobFile(path, "it is not text") from None
     values: dict[str, str] = {}
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(lines_of(text), start=1):
         if not line.strip() or line.lstrip().startswith(("#", ";")):
             continue
         # As sysctl does: a line that begins with - may fail there; here it may not.

@@ -33,6 +33,7 @@ from ktrial.bundle.errors import (
 )
 from ktrial.model.base import Model
 from ktrial.model.kernel import Origin
+from ktrial.text_lines import lines_of
 
 MAGIC = b"PK\x03\x04"
 
@@ -356,7 +357,7 @@ def manifest_text(digests: Mapping[str, str]) -> str:
 def parsed_manifest(file: Path, text: str) -> dict[str, str]:
     """What `text_of` wrote. Raises BundleDamaged."""
     digests: dict[str, str] = {}
-    for line in text.splitlines():
+    for line in lines_of(text):
         match = _LINE.fullmatch(line)
         if match is None or match[2] in digests:
             raise BundleDamaged(file, f"a line of {MANIFEST} cannot be read")
@@ -425,7 +426,7 @@ def signer(file: Path, signers: Path, manifest: bytes, signature: bytes) -> str:
         common = [_PROGRAM, "-Y"]
         which = ["-f", str(signers), "-n", NAMESPACE, "-s", str(place)]
         principals = _ran(file, signers, [*common, "find-principals", *which], b"")
-        name = principals.splitlines()[0].split(",")[0].strip() if principals.strip() else ""
+        name = lines_of(principals)[0].split(",")[0].strip() if principals.strip() else ""
         if not _PRINCIPAL.fullmatch(name):
             raise SignatureWrong(file, "its key is nobody's there", signers)
         _ran(file, signers, [*common, "verify", *which, "-I", name], manifest)
@@ -444,5 +445,5 @@ def _ran(file: Path, signers: Path, command: list[str], text: bytes) -> str:
 
 
 def _said(output: bytes) -> str:
-    lines = output.decode("utf-8", "replace").strip().splitlines()
+    lines = lines_of(output.decode("utf-8", "replace").strip())
     return f"ssh-keygen says: {lines[-1].rstrip('.')}" if lines else "ssh-keygen refuses it"

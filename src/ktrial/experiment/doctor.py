@@ -25,6 +25,7 @@ from ktrial.model.kernel import GUEST
 from ktrial.model.study import Disk
 from ktrial.package_names import INSTALL, on_this_system
 from ktrial.system_tools import Tool, missing_of, packages_of
+from ktrial.text_lines import lines_of
 from ktrial.workloads.strace import STRACE
 
 if TYPE_CHECKING:
@@ -270,7 +271,7 @@ def _room(name: str, directory: Path | None, needed: int, variable: str) -> Syst
 
 
 def _memory() -> SystemCheck:
-    lines = Path("/proc/meminfo").read_text().splitlines()
+    lines = lines_of(Path("/proc/meminfo").read_text())
     facts = dict(line.split(":", 1) for line in lines)
     available = int(facts["MemAvailable"].split()[0]) * 1024
     enough = available >= _MEMORY_ROOM

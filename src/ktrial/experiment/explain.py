@@ -35,6 +35,7 @@ from ktrial.model.warnings import WarningKind
 from ktrial.model.workload import BESIDE_THE_OWN, CountedBy
 from ktrial.store.store import Store
 from ktrial.studyfile.references import resolved
+from ktrial.text_lines import lines_of
 
 _INSTRUCTIONS = "instructions"
 _COUNTED_ON = ("exact", "exact-parallel")
@@ -219,7 +220,7 @@ def _profile(query: AttributionQuestion, trial: Trial) -> Profile:
         return trial.profiles[0]
     label = trial.planned.treatment.label
     problem = trial.reason or next((warning.text for warning in trial.warnings), "no region was counted")
-    last = trial.console.strip().splitlines()[-1:]
+    last = lines_of(trial.console.strip())[-1:]
     hint = f"the guest's console ends with: {last[0]}" if last else "ktrial doctor says what is missing here"
     raise NotCounted(
         study=query.study.name, treatment=label, workload=query.workload, problem=f": {problem}", hint=hint

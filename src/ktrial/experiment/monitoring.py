@@ -33,6 +33,7 @@ from ktrial.model.workload import Direction, Mode, Sample
 from ktrial.monitors.environment import audit
 from ktrial.target import Push, Run, Step, StepResult
 from ktrial.target.errors import GuestError, MonitorError, MonitorFailed
+from ktrial.text_lines import lines_of
 from ktrial.workloads import CountsOperations
 from ktrial.workloads.errors import WorkloadError
 
@@ -283,7 +284,7 @@ def run_delays(results: Iterable[StepResult]) -> tuple[Delays, ...]:
     delays = []
     for result in results:
         if result.do == "run":
-            *_, last = result.stderr.strip().splitlines() or [""]
+            *_, last = lines_of(result.stderr.strip()) or [""]
             try:
                 delays.append(Delays.model_validate_json(last))
             except ValidationError:

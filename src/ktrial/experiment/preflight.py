@@ -63,6 +63,7 @@ from ktrial.store.store import Store
 from ktrial.system_tools import NeedsTools, Tool, missing_of, packages_of
 from ktrial.target import Failure, StepResult
 from ktrial.target.local import LocalTarget
+from ktrial.text_lines import lines_of
 
 _ROOM_OF_A_KERNEL = 350 * 10**6
 """Bytes, with apt's lists and a guest's snapshot. Of Debian's cloud kernels 6.1 and 6.12 the cache keeps 134
@@ -223,7 +224,7 @@ def _inert_here(settings: MachineSettings, names: Iterable[str]) -> Iterator[Dat
 def has_swap(file: Path = Path("/proc/swaps")) -> bool:
     """Whether this system swaps anywhere; True where nobody can tell."""
     try:
-        return len(file.read_text().splitlines()) > 1
+        return len(lines_of(file.read_text())) > 1
     except OSError:
         return True
 
@@ -323,7 +324,7 @@ def _memory(undertaking: Undertaking) -> list[Shortage]:
     guest = undertaking.memory_mib or undertaking.settings.memory_mib
     if undertaking.settings.disk:
         guest += memory_mib(undertaking.settings.disk)
-    facts = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
+    facts = dict(line.split(":", 1) for line in lines_of(Path("/proc/meminfo").read_text()))
     total, swap, free = (
         int(facts[name].split()[0]) // 1024 for name in ("MemTotal", "SwapTotal", "MemAvailable")
     )

@@ -30,6 +30,7 @@ from ktrial.model.workload import Mode, WorkloadUse
 from ktrial.studyfile.references import resolved
 from ktrial.target import StepResult
 from ktrial.target.errors import GuestEnded, GuestError, NoSymbolsInGuest
+from ktrial.text_lines import lines_of
 from ktrial.workloads.errors import NoMarkedRegion
 from ktrial.workloads.protocol import MarkedWorkload, WarnsOfRuns
 
@@ -72,7 +73,7 @@ def profile(
         return profile_job(machine, job, caches)
     except GuestEnded as error:
         # No store keeps the console log: its end is told here.
-        last = (error.console.strip().splitlines() or ["nothing"])[-1]
+        last = (lines_of(error.console.strip()) or ["nothing"])[-1]
         hint = f"the guest's console ends with: {last}"
         raise GuestEnded(error.outcome, error.reason, error.console, error.results, hint=hint) from None
 

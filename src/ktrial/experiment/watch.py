@@ -33,6 +33,7 @@ from ktrial.model.regression import MeasuredVersion
 from ktrial.model.regression_check import Decision, RegressionCheck
 from ktrial.model.study import Measurement, StudyRecord
 from ktrial.store.store import Store
+from ktrial.text_lines import lines_of
 
 WATCH = "watch"
 """The command that makes studies for itself, each a kernel that a history shows."""
@@ -225,5 +226,5 @@ def _git(directory: Path, source: str, *arguments: str) -> str:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise NothingToWatch(what=source, problem=str(error)) from error
     if git.returncode and git.stderr.strip():
-        raise NothingToWatch(what=source, problem=git.stderr.strip().splitlines()[-1])
+        raise NothingToWatch(what=source, problem=lines_of(git.stderr.strip())[-1])
     return git.stdout.strip()

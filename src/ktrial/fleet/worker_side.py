@@ -30,6 +30,7 @@ from ktrial.model.design import PlannedTrial
 from ktrial.model.kernel import BuildOrder
 from ktrial.model.machine import Boot
 from ktrial.target import Step
+from ktrial.text_lines import lines_of
 
 _MOST_BENCHES = 8
 """Of clients that came and went: their machines have nothing under way."""
@@ -183,7 +184,7 @@ class Failed:
     @property
     def last_line(self) -> str:
         """What was raised."""
-        return self.problem.strip().splitlines()[-1]
+        return lines_of(self.problem.strip())[-1]
 
     def error(self, worker: str) -> FleetError:
         """What the client raises."""

@@ -15,6 +15,7 @@ from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import Direction
 from ktrial.program_outputs import OutputDamaged, unixbench_log
 from ktrial.program_outputs.reading import number
+from ktrial.text_lines import lines_of
 
 _HEADING = re.compile(r"^System Benchmarks (?:Index Values|Partial Index) +BASELINE +RESULT", re.MULTILINE)
 _RUN = re.compile(r"^Benchmark Run: ", re.MULTILINE)
@@ -123,7 +124,7 @@ def _report(text: str) -> list[_Run]:
 def _runs_in(text: str) -> list[_Run]:
     """The runs below one `Benchmark Run:`: one, unless a line in between tells another number of copies."""
     runs = [_Run()]
-    for line in text.splitlines():
+    for line in lines_of(text):
         if len(line) > _LONGEST_LINE:
             continue
         line = line.rstrip()

@@ -18,6 +18,7 @@ from ktrial.kernels.errors import OptionNotTaken
 from ktrial.kernels.files import write_atomically
 from ktrial.model.kernel import Menus
 from ktrial.model.notation import nearest
+from ktrial.text_lines import lines_of
 
 if TYPE_CHECKING:
     from ktrial.kernels.build.make import Make
@@ -53,7 +54,7 @@ def read(tree: Tree, make: Mapping[str, str], *arguments: str) -> tuple[dict[str
     except subprocess.TimeoutExpired:
         return None, f"reading Kconfig took more than {_SECONDS} s"
     if finished.returncode:
-        lines = finished.stderr.strip().splitlines()
+        lines = lines_of(finished.stderr.strip())
         return None, f"kconfiglib cannot read it: {lines[-1] if lines else 'it says nothing'}"
     options: dict[str, Any] | None = json.loads(finished.stdout)
     return options, ""

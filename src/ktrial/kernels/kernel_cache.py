@@ -42,6 +42,7 @@ from ktrial.kernels.providers import Parts
 from ktrial.model.base import Model, digest
 from ktrial.model.kernel import BootImage, Kernel, Origin
 from ktrial.model.notation import nearest
+from ktrial.text_lines import lines_of
 
 BY_DIGEST = "by-digest"
 """The directory of all contents, below the cache's root."""
@@ -286,7 +287,7 @@ def _is_whole(directory: Path) -> bool:
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0]
+    return lines_of(str(error))[0]
 
 
 def digest_of_record(text: str | bytes) -> str:

@@ -14,6 +14,7 @@ from ktrial.kernels.errors import ModulesUnusable, UnknownModule
 from ktrial.kernels.files import file_system_errors, write_atomically
 from ktrial.model.kernel import Kernel
 from ktrial.model.notation import nearest
+from ktrial.text_lines import lines_of
 
 # Which module files must be loaded, and in which order.
 
@@ -118,7 +119,7 @@ def _lines(path: Path) -> list[str]:
     if not path.exists():
         return []
     text = path.read_text(encoding="utf-8", errors="replace")
-    return [line for line in text.splitlines() if line and not line.startswith("#")]
+    return [line for line in lines_of(text) if line and not line.startswith("#")]
 
 
 def _aliases(directory: Path) -> list[tuple[str, str]]:

@@ -18,6 +18,7 @@ from ktrial.kernels.build.sources import git
 from ktrial.kernels.errors import BadPatch, KernelUsageError, SourceUnusable
 from ktrial.kernels.files import write_atomically
 from ktrial.model.kernel import Patch, PatchSeries, SeriesKind, SeriesPatch
+from ktrial.text_lines import lines_of
 
 # A series out of a mailbox, as `git format-patch --stdout` and `b4 am` write them.
 #
@@ -308,7 +309,7 @@ def series_file(path: Path) -> Path:
 def entries_in(path: Path, text: str) -> list[QuiltEntry]:
     """What a series file names. `path`: for messages. Raises KernelUsageError."""
     entries: list[QuiltEntry] = []
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(lines_of(text), start=1):
         name, _, options = _COMMENT.sub("", line).strip().partition(" ")
         if name:
             entries.append(QuiltEntry(number, name, _level(path, number, options.strip())))
@@ -370,7 +371,7 @@ def _quilt_patch(path: Path, file: Path, number: int, entry: QuiltEntry) -> Seri
 
 def _disabled(file: Path, text: str) -> list[str]:
     """Patches that are there, and whose lines are comments."""
-    commented = (line.lstrip("# \t").partition(" ")[0] for line in text.splitlines() if line[:1] == "#")
+    commented = (line.lstrip("# \t").partition(" ")[0] for line in lines_of(text) if line[:1] == "#")
     return [name for name in commented if name and (file.parent / name).is_file()]
 
 
@@ -557,7 +558,7 @@ def _notes(top: Path, text: str, patches: tuple[SeriesPatch, ...]) -> tuple[str,
     except SourceUnusable:  # a bare repository
         changed = ""
     if changed.strip():
-        count = len(changed.splitlines())
+        count = len(lines_of(changed))
         words = (
             "1 changed file of the work tree is"
             if count == 1

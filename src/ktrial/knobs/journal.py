@@ -22,6 +22,7 @@ from ktrial.fault_points import fault_point
 from ktrial.knobs.errors import JournalError, JournalHeld
 from ktrial.knobs.journal_location import CHANGES, journal_directory
 from ktrial.model.base import Model, digest
+from ktrial.text_lines import lines_of
 
 Say = Callable[[str], None]
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -327,7 +328,7 @@ def state(kind: Kind, path: str) -> str:
     if kind is Kind.MODULE:
         return Path(path).name if Path(path).exists() else ""
     topmost = ""
-    for line in MOUNTS.read_text(encoding="utf-8", errors="surrogateescape").splitlines():
+    for line in lines_of(MOUNTS.read_text(encoding="utf-8", errors="surrogateescape")):
         before, _, after = line.partition(" - ")
         number, *_, point = before.split()[:5]
         if _plain(point) == path:

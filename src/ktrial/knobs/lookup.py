@@ -21,6 +21,7 @@ from ktrial.model.knob import Knob, KnobLocation, Version, version_of
 from ktrial.model.notation import nearest
 from ktrial.model.references import ALL, KnobRef, filled
 from ktrial.target import Failure, Read, StepResult, Target
+from ktrial.text_lines import lines_of
 
 _PLACEHOLDER = re.compile(r"\{\w+\}")
 _SHOWN_INSTANCES = 8
@@ -71,7 +72,7 @@ class System:
     @cached_property
     def _mounts(self) -> dict[str, str]:
         (result,) = self.read("/proc/mounts")
-        lines = [line.split() for line in result.content.splitlines()]
+        lines = [line.split() for line in lines_of(result.content)]
         return {line[1]: line[2] for line in lines if len(line) > 2}
 
     def missing_mount(self, path: str) -> tuple[str, str] | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from ktrial.knobs.errors import BadKnob
 from ktrial.model.knob import Allowed, Knob, KnobKind, Version
+from ktrial.text_lines import lines_of
 
 LONGEST_VALUE = 4095
 """Bytes. Kernel files take at most a page in one write."""
@@ -73,7 +74,7 @@ class _Disks(Form):
 
 
 def _line_of(disk: str, text: str) -> str:
-    return next((line for line in text.splitlines() if line.split()[:1] == [disk]), "")
+    return next((line for line in lines_of(text) if line.split()[:1] == [disk]), "")
 
 
 _PLAIN = Form()

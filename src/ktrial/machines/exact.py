@@ -42,6 +42,7 @@ from ktrial.model.trial import Outcome
 from ktrial.model.workload import CountedBy, Mode
 from ktrial.target import PROTOCOL, Step, StepResult
 from ktrial.target.errors import GuestEnded
+from ktrial.text_lines import lines_of
 
 NAME = "exact"
 
@@ -408,5 +409,5 @@ def _lockstep_complaint(program: Path, preloaded: Path) -> str:
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"whether they are cannot be told: {error}"
-    lines = (line for line in finished.stderr.splitlines() if line.startswith(_SPEAKER))
+    lines = (line for line in lines_of(finished.stderr) if line.startswith(_SPEAKER))
     return next((line.removeprefix(_SPEAKER) for line in lines), "")

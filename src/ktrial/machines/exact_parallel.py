@@ -65,6 +65,7 @@ from ktrial.model.profile import (
 )
 from ktrial.model.workload import CountedBy, Mode
 from ktrial.target import PROTOCOL, Run, Step, StepResult
+from ktrial.text_lines import lines_of
 
 NAME = "exact-parallel"
 
@@ -414,7 +415,7 @@ def seed_of(steps: tuple[Step, ...]) -> int:
 def counts_in(path: Path, machine: str) -> tuple[ParallelCounts, ...]:
     """What the plugin wrote: one line a program. Raises PluginCountsUnreadable."""
     counts = []
-    for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+    for number, line in enumerate(lines_of(path.read_text(errors="replace")), 1):
         try:
             counts.append(ParallelCounts.model_validate_json(line))
         except ValidationError as error:

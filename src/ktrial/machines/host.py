@@ -36,6 +36,7 @@ from ktrial.model.machine import Boot, CgroupLimits, MachineIdentity
 from ktrial.model.workload import Mode
 from ktrial.target import Collect, Failure, LoadModule, Mount, Push, Read, Step, StepResult, Write
 from ktrial.target.local import LocalTarget
+from ktrial.text_lines import lines_of
 
 NAME = "host"
 
@@ -251,7 +252,7 @@ _PATIENCE = 60.0
 def cpu_model() -> str:
     """`Intel(R) Xeon(R) … (stepping 3, microcode 0x…)`, as /proc/cpuinfo has it."""
     facts: dict[str, str] = {}
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
+    for line in lines_of(Path("/proc/cpuinfo").read_text()):
         key, _, value = line.partition(":")
         facts.setdefault(key.strip(), value.strip())
     details = [f"{key} {facts[key]}" for key in ("stepping", "microcode") if facts.get(key)]
@@ -470,7 +471,7 @@ def _parent(controllers: set[str], machine: str) -> Path:
 
 
 def _root(machine: str) -> Path:
-    for line in MOUNTS.read_text(encoding="utf-8", errors="surrogateescape").splitlines():
+    for line in lines_of(MOUNTS.read_text(encoding="utf-8", errors="surrogateescape")):
         before, _, after = line.partition(" - ")
         if after.startswith("cgroup2 "):
             return Path(re.sub(r"\\040", " ", before.split()[4]))
@@ -479,7 +480,7 @@ def _root(machine: str) -> Path:
 
 
 def _own_group() -> Path:
-    for line in OWN_GROUPS.read_text(encoding="utf-8", errors="surrogateescape").splitlines():
+    for line in lines_of(OWN_GROUPS.read_text(encoding="utf-8", errors="surrogateescape")):
         if line.startswith("0::"):
             return Path(line[3:].lstrip("/"))
     return Path()

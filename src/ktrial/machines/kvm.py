@@ -45,6 +45,7 @@ from ktrial.model.machine import Boot, MachineIdentity
 from ktrial.model.workload import Mode
 from ktrial.system_tools import Tool
 from ktrial.target import Step, StepResult
+from ktrial.text_lines import lines_of
 
 NAME = "kvm"
 
@@ -313,7 +314,7 @@ def _missing() -> str:
 
 
 def _cpu_flags() -> set[str]:
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
+    for line in lines_of(Path("/proc/cpuinfo").read_text()):
         if line.startswith("flags"):
             return set(line.partition(":")[2].split())
     return set()
@@ -338,7 +339,7 @@ def run_boot_sector(program: Path, accelerator: str, seconds: float) -> KvmProbe
             return KvmProbe(False, f"{DEVICE} exists but a probe guest {problem}")
     if finished.returncode == _EXIT << 1 | 1:
         return KvmProbe(True, "a probe guest ran")
-    lines = finished.stderr.strip().splitlines()
+    lines = lines_of(finished.stderr.strip())
     return KvmProbe(
         False, f"QEMU cannot use {DEVICE}: {lines[-1] if lines else f'status {finished.returncode}'}"
     )

@@ -18,6 +18,7 @@ from ktrial.model.trial import Outcome
 from ktrial.target import Run, Step, StepResult, TracerProgram
 from ktrial.target.errors import GuestEnded, GuestProgramsMissing
 from ktrial.target.tracer_process import Watcher
+from ktrial.text_lines import lines_of
 
 PROGRAM = "launch"
 
@@ -187,7 +188,7 @@ def _hang_up(child: subprocess.Popen[bytes]) -> None:
 
 
 def _lines(descriptor: int) -> list[str]:
-    return _text(descriptor).splitlines()
+    return lines_of(_text(descriptor))
 
 
 def _text(descriptor: int) -> str:

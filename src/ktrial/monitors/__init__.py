@@ -16,6 +16,7 @@ from ktrial.model.base import digest
 from ktrial.model.trial import Series, SeriesKind
 from ktrial.model.warnings import DataWarning
 from ktrial.target import TracerProgram
+from ktrial.text_lines import lines_of
 
 Watched = Mapping[str, Mapping[str, tuple[float, ...]]]
 """File → line's first word → by how much each number on that line rose (StepResult.watched)."""
@@ -225,7 +226,7 @@ def numbers(text: str) -> dict[str, tuple[float, ...]]:
     As the guest's agent reads files of counters (crates/probes/src/counters.rs).
     """
     rows: dict[str, tuple[float, ...]] = {}
-    for line in text.splitlines():
+    for line in lines_of(text):
         words = line.split()
         values = tuple(float(word) for word in words[1:] if is_number(word))
         if values:

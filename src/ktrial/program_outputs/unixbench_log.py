@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from ktrial.model.imported import BASELINES
 from ktrial.program_outputs.errors import OutputDamaged
 from ktrial.program_outputs.reading import number
+from ktrial.text_lines import lines_of
 
 UNITS = {
     "Double-Precision Whetstone": "MWIPS",
@@ -53,7 +54,7 @@ def sections(text: str) -> list[Section]:
     """Every test that has passes, in the log's order. Raises OutputDamaged."""
     read: list[Section] = []
     copy: dict[str, float] = {}
-    for at, line in enumerate([*text.splitlines(), ""], start=1):
+    for at, line in enumerate([*lines_of(text), ""], start=1):
         if heading := _TEST.match(line):
             read.append(Section(heading[1], int(heading[2])))
         elif not read:

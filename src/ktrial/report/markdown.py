@@ -21,6 +21,7 @@ from ktrial.report.kernel_diff import OptionLine, shown
 from ktrial.report.proof import closing, headline
 from ktrial.report.provenance import built_kernels
 from ktrial.studyfile.writer import study_toml
+from ktrial.text_lines import lines_of
 
 # GitHub-flavoured Markdown for a pull request: the answer, the table; the rest folded.
 
@@ -185,7 +186,7 @@ def _failure(trial: Trial, *, timed: bool) -> str:
     where = f"{code(planned.treatment.label)}, {place}"
     head = f"**{labels.OUTCOMES[trial.outcome].sentence}**: {where}"
     reason = f"\n\n{prose(trial.reason)}" if trial.reason else ""
-    console = printable(trial.console).rstrip().splitlines()[-_CONSOLE_LINES:]
+    console = lines_of(printable(trial.console).rstrip())[-_CONSOLE_LINES:]
     return head + reason + ("\n\n" + block("\n".join(console)) if console else "")
 
 

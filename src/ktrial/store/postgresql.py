@@ -16,6 +16,7 @@ from ktrial.store.errors import (
 )
 from ktrial.store.location import masked, shown
 from ktrial.store.schema import POSTGRESQL, metadata, schema_table
+from ktrial.text_lines import lines_of
 
 CONNECT_SECONDS = 10
 _LOCK = 0x6B747269616C
@@ -163,5 +164,5 @@ def failure(error: DBAPIError, name: str) -> StoreError:
 
 def driver_message(error: DBAPIError) -> str:
     """What the driver says, on one line, without passwords."""
-    lines = [line.strip().rstrip(".?") for line in str(error.orig).splitlines()]
+    lines = [line.strip().rstrip(".?") for line in lines_of(str(error.orig))]
     return masked("; ".join(line for line in lines if line.strip("^")))

@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from ktrial.store.errors import NotAStore, StoreDamaged, StoreError, StoreForbidden, StoreFull
 from ktrial.store.head_file import HeadFile
+from ktrial.text_lines import lines_of
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -210,7 +211,7 @@ def holder_of(file: Path) -> str:
 def _write_locks() -> list[tuple[int, tuple[int, int]]]:
     """Process and (device, inode) of every write lock on this host."""
     table = Path("/proc/locks")
-    lines = table.read_text().splitlines() if table.exists() else []
+    lines = lines_of(table.read_text()) if table.exists() else []
     locks = [match for line in lines if (match := _LOCK.match(line))]
     return [(int(m[1]), (os.makedev(int(m[2], 16), int(m[3], 16)), int(m[4]))) for m in locks]
 

@@ -8,6 +8,7 @@ from typing import Any
 from ktrial.installation import package_directory
 from ktrial.model.notation import nearest
 from ktrial.studyfile.errors import StudySyntaxError, StudyUnreadable
+from ktrial.text_lines import lines_of
 
 # Files of TOML: their text, and what it holds, or the place where it holds nothing.
 
@@ -85,7 +86,7 @@ def _similar(path: Path) -> str:
 
 def _is_yaml(text: str, line: int) -> bool:
     """Whether the line that is no TOML would be YAML: `name: value`, `- name`."""
-    lines = text.splitlines()
+    lines = lines_of(text)
     return line <= len(lines) and bool(_YAML_LINE.match(lines[line - 1]))
 
 

@@ -22,6 +22,7 @@ from ktrial.format import number_format
 from ktrial.installation import cache_directory
 from ktrial.model.base import Model, digest
 from ktrial.model.workload import Command, MetricRule, WorkloadUse
+from ktrial.text_lines import lines_of
 from ktrial.workloads.command import ENVIRONMENT, WORKLOAD
 from ktrial.workloads.errors import WorkloadError
 from ktrial.workloads.host_files import program_path, size_of
@@ -354,7 +355,7 @@ def younger(paths: Iterable[str], moment: float) -> set[str]:
         printed = subprocess.run(
             ["stat", "--printf=%.3W\n", "--", *some], capture_output=True, check=False
         ).stdout
-        births = printed.decode().splitlines()
+        births = lines_of(printed.decode())
         if len(births) == len(some):
             young |= {path for path, birth in zip(some, births, strict=True) if _number(birth) > moment}
     return young

@@ -25,6 +25,7 @@ from elftools.elf.segments import InterpSegment
 
 from ktrial.format import number_format
 from ktrial.model.machine import CarriedFile
+from ktrial.text_lines import lines_of
 from ktrial.workloads.errors import BadWorkload, WorkloadError
 
 MOST_BYTES = 1 << 30
@@ -294,7 +295,7 @@ def _cached() -> dict[str, str]:
         return {}
     listing = subprocess.run([ldconfig, "-p"], capture_output=True, text=True, check=False)
     libraries: dict[str, str] = {}
-    for line in listing.stdout.splitlines():
+    for line in lines_of(listing.stdout):
         name, _, description = line.strip().partition(" (")
         kind, _, path = description.partition(") => ")
         if path and kind == "libc6,x86-64":

@@ -169,6 +169,13 @@ def test_a_long_output_is_kept_and_one_beyond_the_limit_is_cut_and_said_to_be() 
     assert result.exit == 0
 
 
+@pytest.mark.parametrize("script", [r"printf '\342\200\250 \302\205 \013\014\034\r x'", "gzip -1 -c /bin/sh"])
+def test_whatever_bytes_a_program_prints_are_its_output(script: str) -> None:
+    result = ran(script)
+    assert (result.exit, result.failure) == (0, None)
+    assert len(result.stdout) > 8
+
+
 def test_a_program_keeps_to_its_cpus() -> None:
     cpu = max(os.sched_getaffinity(0))
     assert ran("taskset -pc $$", pin=(cpu,)).stdout.strip().endswith(f": {cpu}")

@@ -32,6 +32,7 @@ from ktrial.report.markdown import block, code, grid, prose
 from ktrial.report.regressions import as_json as regression_as_json
 from ktrial.report.regressions import line
 from ktrial.series.commit_ranges import CommitsBetween
+from ktrial.text_lines import lines_of
 
 _AS_VERDICT = {
     Decision.WITHIN: Verdict.BETTER,
@@ -288,7 +289,7 @@ def _markdown_causes(row: CheckedMetric, explanation: Explanation, top: int) -> 
 
 
 def _console_end(check: RegressionCheck) -> list[str]:
-    return printable(check.console).rstrip().splitlines()[-_CONSOLE_LINES:]
+    return lines_of(printable(check.console).rstrip())[-_CONSOLE_LINES:]
 
 
 _FIELDS: tuple[Field[CheckedMetric], ...] = (

@@ -36,6 +36,7 @@ from ktrial.kernels.kconfig_menus import (
 from ktrial.kernels.kernel_cache import held, held_if_free
 from ktrial.model.base import digest
 from ktrial.model.kernel import DEBIAN, DEFCONFIG, GUEST, Build, Menus, NewOption
+from ktrial.text_lines import lines_of
 
 _REQUESTED = "requested.config"
 _SHIPPED = ("typical.config", "guest.config")
@@ -300,7 +301,7 @@ def _defaults(make: Make, brought: Collection[str], named: Mapping[str, str]) ->
     """The lines that olddefconfig writes about options that nobody named; the .config stays as it is."""
     config = make.build / ".config"
     present = config.read_text(encoding="utf-8")
-    lines = [line for line in present.splitlines() if _option(line) not in brought]
+    lines = [line for line in lines_of(present) if _option(line) not in brought]
     write_atomically(config, "".join(f"{line}\n" for line in (*lines, *named.values())))
     make.run("configuring", "olddefconfig")
     resolved = config.read_text(encoding="utf-8")
@@ -310,7 +311,7 @@ def _defaults(make: Make, brought: Collection[str], named: Mapping[str, str]) ->
 
 def _about(options: Collection[str], config: str) -> dict[str, str]:
     """Option → the last line about it in the text of a configuration."""
-    return {name: line for line in config.splitlines() if (name := _option(line)) in options}
+    return {name: line for line in lines_of(config) if (name := _option(line)) in options}
 
 
 def _option(line: str) -> str:

@@ -14,6 +14,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from ktrial.text_lines import lines_of
+
 MOST_PROCESSES = 8192
 LEFT_TO_OTHERS = 0.1
 """Of this system's memory."""
@@ -82,8 +84,8 @@ class _Hierarchy:
 def _places() -> Iterator[_Hierarchy]:
     """Where a group may be made, with what is to be written there."""
     memory, processes = most_memory(), MOST_PROCESSES
-    own = dict(line.split(":", 2)[1:] for line in _read(Path("/proc/self/cgroup")).splitlines())
-    for line in _read(Path("/proc/self/mountinfo")).splitlines():
+    own = dict(line.split(":", 2)[1:] for line in lines_of(_read(Path("/proc/self/cgroup"))))
+    for line in lines_of(_read(Path("/proc/self/mountinfo"))):
         mount, _, kind_and_options = line.partition(" - ")
         root, at = mount.split()[3:5]
         kind, _, options = kind_and_options.split()[:3]

@@ -33,6 +33,7 @@ from ktrial.kernels.kernel_cache import Cache
 from ktrial.kernels.programs import require_tool
 from ktrial.model.kernel import Build, Patch
 from ktrial.system_tools import Tool
+from ktrial.text_lines import lines_of
 
 PATCH = Tool("patch", "patch", "applies patches")
 _FAILED = re.compile(r"^Hunk #(?P<number>\d+) FAILED at (?P<line>\d+)", re.MULTILINE)
@@ -259,12 +260,12 @@ class _Part:
             return self._not_applied(f"{file} has its change already", "leave the patch out")
         failed = _FAILED.search(output)
         if failed is None:
-            return self._bad((output.splitlines() or ["patch fails"])[0], "write it again: git diff")
+            return self._bad((lines_of(output) or ["patch fails"])[0], "write it again: git diff")
         status, more = self._run(before, _MOST_FUZZ)
         if not status:
             return self._needs_fuzz(more)
         number = int(failed["number"])
-        lines = self._file(output, failed.start()).hunks[number - 1].splitlines()[:_SHOWN_LINES]
+        lines = lines_of(self._file(output, failed.start()).hunks[number - 1])[:_SHOWN_LINES]
         shown = "the hunk starts with:\n" + "\n".join(f"  {line}" for line in lines)
         where = f"hunk {number} of {self._named(output, failed.start())}"
         return self._not_applied(f"{where} fails at line {failed['line']}", shown)

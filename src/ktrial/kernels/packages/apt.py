@@ -25,6 +25,7 @@ from ktrial.kernels.files import check_output, require_space, write_atomically
 from ktrial.kernels.kernel_cache import held
 from ktrial.kernels.programs import require_tool
 from ktrial.system_tools import Tool
+from ktrial.text_lines import lines_of
 
 APT = Tool("apt-get", "apt", "fetches distribution kernels")
 _LEFT_OUT = re.compile(
@@ -192,7 +193,7 @@ class PrivateApt:
 
     def _configuration(self, kernel: str) -> str:
         dump = run_tool(kernel, ["apt-config", "dump", "--format", '%F "%v";%n']).stdout
-        lines = [line for line in dump.splitlines() if not _LEFT_OUT.match(line)]
+        lines = [line for line in lines_of(dump) if not _LEFT_OUT.match(line)]
         settings = {
             "Dir": "/",
             "Dir::Etc::main": "/dev/null",
@@ -327,7 +328,7 @@ def _download_command(packages: list[Package], into: Path) -> list[str]:
 
 
 def _complaints(output: str) -> list[str]:
-    return [line[3:] for line in output.splitlines() if line.startswith(("E: ", "W: "))]
+    return [line[3:] for line in lines_of(output) if line.startswith(("E: ", "W: "))]
 
 
 def run_tool(

@@ -12,6 +12,7 @@ from ktrial.kernels import programs
 from ktrial.kernels.errors import KernelError
 from ktrial.kernels.files import require_space
 from ktrial.system_tools import Tool
+from ktrial.text_lines import lines_of
 
 _KERNEL_DIRECTORIES = tuple(
     f"{up}{where}" for where in ("lib/modules", "usr/lib/modules", "boot") for up in ("./", "", "/")
@@ -47,7 +48,7 @@ def unpack(file: Path, root: Path, most: int = _LARGEST) -> None:
 
 def _members(listing: str) -> Iterable[tuple[int, str]]:
     """The bytes and the path of each."""
-    for line in listing.splitlines():
+    for line in lines_of(listing):
         fields = line.split(maxsplit=_FIELDS - 1)
         if len(fields) == _FIELDS and fields[_SIZE].isdigit():
             yield int(fields[_SIZE]), fields[-1]

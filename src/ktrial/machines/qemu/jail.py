@@ -25,6 +25,7 @@ from pathlib import Path
 from ktrial.machines.guest_programs import coalesce
 from ktrial.target.confinement import confine_program, words_of
 from ktrial.target.errors import GuestProgramsMissing
+from ktrial.text_lines import lines_of
 
 TENANT = 61_844
 """The user and group of root's QEMUs: of the numbers that systemd gives to services as they start (61184 to
@@ -266,7 +267,7 @@ def _tenants(kvm: bool) -> _Part:
 
 
 def _may_end_others() -> bool:
-    lines = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
+    lines = lines_of(Path("/proc/self/status").read_text(encoding="ascii", errors="replace"))
     facts = dict(line.split(":", 1) for line in lines if ":" in line)
     return bool(int(facts.get("CapEff", "0"), 16) & _CAP_KILL)
 
@@ -305,7 +306,7 @@ def _refusal(program: Path, jail: Jail) -> str:
             )
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
-    said = finished.stderr.strip().splitlines()
+    said = lines_of(finished.stderr.strip())
     # The dynamic linker goes on without what it cannot load: numbers would be others.
     if ignored := next((line for line in said if _IGNORED in line), ""):
         return ignored

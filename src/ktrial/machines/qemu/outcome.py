@@ -13,6 +13,7 @@ from ktrial.machines.qemu.watchdog import Limits, StopReason, WatchResult
 from ktrial.model.trial import Outcome
 from ktrial.target import StepResult
 from ktrial.target.frames import Done, Failed, Ready
+from ktrial.text_lines import lines_of
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ class Complaint:
 
 def complaints_in(console: str) -> Iterator[Complaint]:
     """The kernel's complaints on its console, in their order."""
-    for line in console.splitlines():
+    for line in lines_of(console):
         # A line may be as long as the console: its start says what it is.
         start = line.strip()[:_LONGEST_MESSAGE]
         before = _BEFORE_MESSAGE.match(start)
@@ -233,7 +234,7 @@ def too_small(needed: int, memory: int) -> GuestFailure:
 
 def console_end(console: str) -> str:
     """The last 200 lines of a console log."""
-    return "\n".join(console.replace("\r\n", "\n").splitlines()[-CONSOLE_LINES:])
+    return "\n".join(lines_of(console.replace("\r\n", "\n"))[-CONSOLE_LINES:])
 
 
 def _from_console(console: str) -> GuestFailure | None:
@@ -288,7 +289,7 @@ def _from_exit(ending: WatchResult, *, console: str, messages: str, ready: bool)
 
 def _last(messages: str) -> str:
     """What tells most of what QEMU said: the plugin's complaint, which QEMU follows up, or the last line."""
-    lines = messages.splitlines() or ["it said nothing"]
+    lines = lines_of(messages) or ["it said nothing"]
     return next((line for line in reversed(lines) if line.startswith(("insn: ", "parallel: "))), lines[-1])
 
 

@@ -39,6 +39,7 @@ from ktrial.model.profile import (
     TaskCount,
     inclusive_counts,
 )
+from ktrial.text_lines import lines_of
 
 FORMAT = 2
 """Version of what the plugin writes."""
@@ -117,7 +118,7 @@ def check(qemu: Qemu, build: PluginBuild) -> NoPlugin | None:
         return NoPlugin(f"{qemu.program} does not load the plugin within {_PATIENCE:.0f} s")
     if finished.returncode == 0:
         return None
-    message = (finished.stderr.strip().splitlines() or [f"status {finished.returncode}"])[-1]
+    message = (lines_of(finished.stderr.strip()) or [f"status {finished.returncode}"])[-1]
     return NoPlugin(f"{qemu.program} does not load the plugin: {message}")
 
 

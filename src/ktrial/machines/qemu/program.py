@@ -11,6 +11,7 @@ from pathlib import Path
 from ktrial.file_digests import digest_of_bytes, digest_of_file
 from ktrial.machines.errors import HostProblem, MachineToolMissing, QemuUnusable, VariableNamesNoProgram
 from ktrial.system_tools import Tool, missing_of, packages_of
+from ktrial.text_lines import lines_of
 
 PROGRAM = "qemu-system-x86_64"
 VARIABLE = "KTRIAL_QEMU"
@@ -102,7 +103,7 @@ def _probe(program: Path, machine: str) -> Qemu:
 
 
 def _firmware(program: Path, machine: str) -> str:
-    directories = [Path(line) for line in _output(program, machine, "-L", "help").splitlines()]
+    directories = [Path(line) for line in lines_of(_output(program, machine, "-L", "help"))]
     digests = {
         name: next((digest_of_file(d / name) for d in directories if (d / name).is_file()), "")
         for name in _FIRMWARE
@@ -116,7 +117,7 @@ def _output(program: Path, machine: str, *arguments: str) -> str:
             [program, *arguments], capture_output=True, text=True, timeout=_PATIENCE, check=True
         )
     except subprocess.CalledProcessError as error:
-        lines = (error.stderr or error.stdout or "").strip().splitlines()
+        lines = lines_of((error.stderr or error.stdout or "").strip())
         problem = f"fails with status {error.returncode}: {lines[-1] if lines else 'it says nothing'}"
     except subprocess.TimeoutExpired:
         problem = f"does not answer {' '.join(arguments)} within {_PATIENCE:.0f} s"

@@ -43,6 +43,7 @@ from ktrial.model.machine import Boot, MachineIdentity
 from ktrial.model.workload import Mode
 from ktrial.system_tools import Tool
 from ktrial.target.errors import GuestEnded
+from ktrial.text_lines import lines_of
 
 
 class OtherSystem(NamedTuple):
@@ -301,7 +302,7 @@ _MODEL = 'cat /proc/cpuinfo 2>/dev/null || echo "model name: $(sysctl -n hw.mode
 def system_of(connection: Connection) -> OtherSystem:
     """What it is. Raises ConnectionLost."""
     output = connection.script(_UNAME).decode(errors="replace")
-    return OtherSystem(*(output.splitlines() + [""] * 4)[:4])
+    return OtherSystem(*(lines_of(output) + [""] * 4)[:4])
 
 
 def running_kernel(connection: Connection, system: OtherSystem) -> Kernel:
@@ -325,7 +326,7 @@ def cpu_model(connection: Connection) -> str:
     """As /proc/cpuinfo there has it, or a BSD's hw.model."""
     output = connection.script(_MODEL).decode(errors="replace")
     facts: dict[str, str] = {}
-    for line in output.splitlines():
+    for line in lines_of(output):
         key, _, value = line.partition(":")
         facts.setdefault(key.strip(), value.strip())
     details = [f"{key} {facts[key]}" for key in ("stepping", "microcode") if facts.get(key)]
@@ -368,7 +369,7 @@ def resolved(host: str) -> str:
         ).stdout.decode(errors="replace")
     except (OSError, subprocess.SubprocessError):
         return host.rpartition("@")[2]
-    options = dict(line.split(" ", 1) for line in output.splitlines() if " " in line)
+    options = dict(line.split(" ", 1) for line in lines_of(output) if " " in line)
     name = options.get("hostname", host)
     return f"{name}:{options.get('port', '22')}{_way(name, options)}"
 

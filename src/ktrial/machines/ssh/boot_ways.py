@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ktrial.model.kernel import Kernel
+from ktrial.text_lines import lines_of
 
 KEXEC, GRUB, SYSTEMD_BOOT = "kexec", "grub", "systemd-boot"
 _GRUB_WRITES = ("ext2", "xfs", "fat", "jfs", "ufs2")
@@ -421,7 +422,7 @@ LONGEST = 2047
 
 def looked(printed: bytes) -> Looked:
     """What a script printed: lines of `name=value`."""
-    lines = printed.decode(errors="replace").splitlines()
+    lines = lines_of(printed.decode(errors="replace"))
     return Looked({name: value for name, _, value in (line.partition("=") for line in lines)})
 
 

@@ -35,6 +35,7 @@ from ktrial.machines.ssh import boot_ways
 from ktrial.machines.ssh.boot_ways import LEASE_SECONDS
 from ktrial.model import machine
 from ktrial.system_tools import Tool
+from ktrial.text_lines import lines_of
 
 NAME = "ssh"
 SSH = Tool("ssh", "openssh-client", "reaches the other machine")
@@ -332,13 +333,13 @@ def _ended(process: "subprocess.Popen[bytes]", patience: float) -> None:
 
 def _holders(printed: bytes) -> str:
     """What the keepers there say of whose they are."""
-    lines = (line.removeprefix("who ").strip() for line in printed.decode(errors="replace").splitlines())
+    lines = (line.removeprefix("who ").strip() for line in lines_of(printed.decode(errors="replace")))
     named = ", ".join(dict.fromkeys(line for line in lines if line))
     return f" ({named})" if named else ""
 
 
 def _last_line(output: bytes) -> str:
-    lines = output.decode(errors="replace").strip().splitlines()
+    lines = lines_of(output.decode(errors="replace").strip())
     return lines[-1].strip() if lines else ""
 
 
@@ -487,7 +488,7 @@ class OwnLease:
 
 def held(run: Callable[[str], bytes]) -> Lease | None:
     """The lease that is there; `run` has a script run there."""
-    lines = run(boot_ways.HELD).decode(errors="replace").splitlines()
+    lines = lines_of(run(boot_ways.HELD).decode(errors="replace"))
     if len(lines) < _LINES:
         return None
     key, named, process, born, age = lines[0], lines[1], lines[2], lines[3], lines[-1]

@@ -25,6 +25,7 @@ import platformdirs
 from ktrial.installation import how_to_add
 from ktrial.machines.errors import BadOwnCommand
 from ktrial.machines.ssh.boot_ways import KEXEC, WAYS
+from ktrial.text_lines import lines_of
 
 _COMMANDS = ("power", "console")
 _KEYS = frozenset({*_COMMANDS, "labgrid", "target", "boot", "sudo"})
@@ -60,7 +61,7 @@ class OwnCommands:
             return f"{self.power[0]}: {error}"
         except subprocess.TimeoutExpired:  # whose text has the whole command, with its passwords
             return f"{self.power[0]}: it has not ended within {POWER_SECONDS:g} s"
-        lines = finished.stderr.decode(errors="replace").strip().splitlines()
+        lines = lines_of(finished.stderr.decode(errors="replace").strip())
         return (
             f"{self.power[0]}: {lines[-1] if lines else f'status {finished.returncode}'}"
             if finished.returncode

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from ktrial.model.trial import Environment, Reading, ReadingKind
 from ktrial.model.warnings import DataWarning, WarningKind
+from ktrial.text_lines import lines_of
 
 __all__ = ["EnvironmentReader", "Observation", "audit", "changes", "concerns", "confounds", "readers"]
 _PACKAGE = "ktrial.monitors.environment"
@@ -320,5 +321,5 @@ def ranges(numbers: Iterable[int]) -> str:
 
 def meminfo(root: Path) -> dict[str, int]:
     """/proc/meminfo: name → KiB. Raises OSError."""
-    lines = (line.split() for line in text(root, "/proc/meminfo").splitlines())
+    lines = (line.split() for line in lines_of(text(root, "/proc/meminfo")))
     return {words[0].rstrip(":"): int(words[1]) for words in lines if len(words) > 1 and words[1].isdecimal()}

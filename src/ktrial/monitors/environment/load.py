@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ktrial.model.trial import ReadingKind
 from ktrial.monitors.environment import Absent, EnvironmentReader, Observation, text
+from ktrial.text_lines import lines_of
 
 _SECONDS = 0.3
 _BUSY = 0.05
@@ -20,7 +21,7 @@ _STAT = "/proc/stat"
 def _cpu_ticks(root: Path) -> dict[str, int]:
     """proc_stat(5), the line `cpu`."""
     names = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
-    values = text(root, _STAT).splitlines()[0].split()[1 : 1 + len(names)]
+    values = lines_of(text(root, _STAT))[0].split()[1 : 1 + len(names)]
     return dict(zip(names, map(int, values), strict=True))
 
 
@@ -46,7 +47,7 @@ def _steal(root: Path) -> Observation:
 
 
 def _hypervisor(root: Path) -> Observation:
-    flags = next((line for line in text(root, "/proc/cpuinfo").splitlines() if line.startswith("flags")), "")
+    flags = next((line for line in lines_of(text(root, "/proc/cpuinfo")) if line.startswith("flags")), "")
     if "hypervisor" not in flags.split():
         return Observation("none")
     maker = ""

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from ktrial.model.trial import ReadingKind
 from ktrial.monitors.environment import EnvironmentReader, Observation, chosen, meminfo, ranges, text
+from ktrial.text_lines import lines_of
 
 _MIB = 1 << 10
 _GIB = 1 << 20
@@ -26,7 +27,7 @@ def _swap(root: Path) -> Observation:
 
 
 def _paging(root: Path) -> Observation:
-    counters = dict(line.split() for line in text(root, "/proc/vmstat").splitlines())
+    counters = dict(line.split() for line in lines_of(text(root, "/proc/vmstat")))
     pages = int(counters["pswpin"]) + int(counters["pswpout"])
     return Observation(f"{pages} pages since boot", number=pages)
 

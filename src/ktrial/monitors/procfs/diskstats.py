@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from ktrial.model.trial import SeriesKind
 from ktrial.monitors import Reading, is_number
+from ktrial.text_lines import lines_of
 
 _FILE = "/proc/diskstats"
 _FIELDS = (
@@ -42,7 +43,7 @@ class _DiskStats:
 
     def readings(self, texts: Mapping[str, str]) -> Iterator[Reading]:
         """`diskstats.vda.reads`, `diskstats.nullb0.write_sectors` and so on."""
-        for line in texts.get(_FILE, "").splitlines():
+        for line in lines_of(texts.get(_FILE, "")):
             words = line.split()
             values = words[_BEFORE:]
             if not values or not all(map(is_number, values)) or not any(map(float, values)):

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from ktrial.model.trial import SeriesKind
 from ktrial.monitors import Reading, is_number
+from ktrial.text_lines import lines_of
 
 _FILE = "/proc/meminfo"
 
@@ -18,7 +19,7 @@ class _MemInfo:
 
     def readings(self, texts: Mapping[str, str]) -> Iterator[Reading]:
         """`meminfo.MemFree` and so on, in KiB; huge pages are counted."""
-        for line in texts.get(_FILE, "").splitlines():
+        for line in lines_of(texts.get(_FILE, "")):
             name, colon, amount = line.partition(":")
             value, *unit = amount.split() or [""]
             if colon and is_number(value):

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from ktrial.monitors import Reading, is_number
+from ktrial.text_lines import lines_of
 
 _DIRECTORY = "/proc/pressure/"
 _RESOURCES = ("cpu", "io", "irq", "memory")
@@ -20,7 +21,7 @@ class _Pressure:
     def readings(self, texts: Mapping[str, str]) -> Iterator[Reading]:
         """`pressure.io.some`, `pressure.memory.full` and so on: the totals; averages follow from them."""
         for path in self.sampled:
-            for line in texts.get(path, "").splitlines():
+            for line in lines_of(texts.get(path, "")):
                 share, *fields = line.split() or [""]
                 total = dict(field.split("=", 1) for field in fields if "=" in field).get("total", "")
                 if is_number(total):

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from ktrial.model.trial import SeriesKind
 from ktrial.monitors import Reading, is_number
+from ktrial.text_lines import lines_of
 
 _FILE = "/proc/slabinfo"
 
@@ -22,7 +23,7 @@ class _SlabInfo:
 
     def readings(self, texts: Mapping[str, str]) -> Iterator[Reading]:
         """`slabinfo.dentry` and so on. The two first lines are no caches."""
-        for line in texts.get(_FILE, "").splitlines():
+        for line in lines_of(texts.get(_FILE, "")):
             cache, active, *_ = (*line.split(), "", "")
             if is_number(active):
                 yield Reading(f"slabinfo.{cache}", float(active), "objects", SeriesKind.GAUGE)

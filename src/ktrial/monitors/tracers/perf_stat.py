@@ -19,6 +19,7 @@ from ktrial.program_outputs.formats.perf_stat import NOT_SUPPORTED, Count, csv_c
 from ktrial.system_tools import Tool
 from ktrial.target import TracerProgram
 from ktrial.target.errors import MonitorUnusable
+from ktrial.text_lines import lines_of
 
 NAME = "perf-stat"
 _PERF = Tool("perf", "linux-perf", "counts events of the CPU")
@@ -97,7 +98,7 @@ def _counting(program: str) -> tuple[list[Count], str]:
 def _tried(program: str, events: Iterable[str]) -> tuple[list[Count], str]:
     true = shutil.which("true") or "/bin/true"
     printed, complaint = _said(program, "stat", "-x,", "--log-fd", "1", "-e", ",".join(events), "--", true)
-    words = [line.strip() for line in complaint.splitlines() if line.strip()]
+    words = [line.strip() for line in lines_of(complaint) if line.strip()]
     return list(csv_counts(printed)), words[0] if words else ""
 
 

@@ -9,6 +9,7 @@ from ktrial.model.workload import Direction
 from ktrial.program_outputs import Column, Measured, Note, Report
 from ktrial.program_outputs.errors import OutputDamaged, OutputEmpty
 from ktrial.program_outputs.reading import finite, json_objects, measured, text_of
+from ktrial.text_lines import lines_of
 
 _HEAD = 4096
 _LARGEST = 1 << 18
@@ -155,7 +156,7 @@ def csv_counts(text: str, format: str = "") -> Iterator[Count]:
 
 def _lines(text: str) -> list[str]:
     """Those that perf may have printed."""
-    return [line for line in text.splitlines() if len(line) < _LONGEST_LINE]
+    return [line for line in lines_of(text) if len(line) < _LONGEST_LINE]
 
 
 def _csv_fields(line: str) -> tuple[int, list[str]]:

@@ -19,6 +19,7 @@ from ktrial.system_tools import Tool
 from ktrial.target import TracerProgram
 from ktrial.target.errors import MonitorFailed, MonitorUnusable
 from ktrial.target.tracer_process import Watcher
+from ktrial.text_lines import lines_of
 
 SCRIPTS = Path(__file__).parent
 _READY = '"watching'
@@ -172,7 +173,7 @@ def parsed(text: str) -> Printed:
     Maps with keys are the scripts' own notes. What is none of this is passed over: a line cut short, say.
     """
     maps = Printed({}, {})
-    for line in text.splitlines():
+    for line in lines_of(text):
         for name, value in _maps(line):
             if isinstance(value, int | float) and not isinstance(value, bool):
                 maps.counts[name] = float(value)
@@ -254,7 +255,7 @@ def _untraceable(root: Path) -> str:
 def _config(root: Path) -> dict[str, str]:
     """Option → value, of those that the running kernel has; empty where nobody tells."""
     text = _zipped(root / "proc/config.gz") or _text(root / f"boot/config-{os.uname().release}")
-    lines = (line.removeprefix("CONFIG_") for line in text.splitlines() if line.startswith("CONFIG_"))
+    lines = (line.removeprefix("CONFIG_") for line in lines_of(text) if line.startswith("CONFIG_"))
     return {name: value for name, _, value in (line.partition("=") for line in lines)}
 
 
