@@ -9,7 +9,7 @@ from ktrial.target import Push, Run, Target
 
 
 def value(target: Target, use: WorkloadUse, seed: int) -> float:
-    """Guest nanoseconds an operation."""
+    """Guest nanoseconds per operation."""
     workload = workloads.find(use)
     brought = tuple(
         Push(path=file.guest, base64=b64encode(file.host.read_bytes()).decode(), mode=file.mode)

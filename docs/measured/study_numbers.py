@@ -34,7 +34,7 @@ class StudyNumbers:
     def value(self, treatment: str, workload: str, metric: str = "") -> float:
         """A value of the unperturbed trial, in the metric's unit. Raises NotMeasured.
 
-        `metric`: of several; else the workload's first, which is instructions an operation.
+        `metric`: of several; else the workload's first, which is instructions per operation.
         """
         for trial in self.record.trials:
             if trial.planned.treatment.label == treatment and not trial.planned.perturbation.number:
@@ -69,7 +69,7 @@ def _plain(label: str) -> str:
 
 @dataclass(frozen=True)
 class Why:
-    """What one difference is made of, in instructions an operation."""
+    """What one difference is made of, in instructions per operation."""
 
     explanation: Explanation
 

@@ -188,6 +188,13 @@ def test_the_documentation_keeps_to_its_length() -> None:
     assert sum(len(words(page.read_text())) for page in PAGES) <= MOST_WORDS
 
 
+def test_what_is_counted_is_counted_per_operation() -> None:
+    """One wording in documentation, help and outputs."""
+    otherwise = re.compile(r"\b(?:instructions|cycles|bytes|nanoseconds|counters|CPUs),? an operation")
+    texts = (*PAGES, *ROOT.glob("src/**/*.py"), *ROOT.glob("src/**/*.j2"))
+    assert [path for path in texts if otherwise.search(path.read_text())] == []
+
+
 def words(text: str) -> list[str]:
     """What a person reads: neither marks of tables, nor blocks that docs/write_numbers.py writes."""
     without_blocks = re.sub(r"^<!-- numbers: .*?^<!-- end -->$", "", text, flags=re.DOTALL | re.MULTILINE)

@@ -46,7 +46,7 @@ CONFIGS = {
     NEW: "CONFIG_SMP=y\nCONFIG_UCLAMP_TASK=y\n",
 }
 Rule = Callable[[str, Mapping[str, str], tuple[str, ...], int], float]
-"""Kernel, what was written, boot parameters, perturbation → instructions an operation."""
+"""Kernel, what was written, boot parameters, perturbation → instructions per operation."""
 
 
 def by_rule(kernel: str, written: Mapping[str, str], parameters: tuple[str, ...], number: int) -> float:

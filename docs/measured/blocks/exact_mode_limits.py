@@ -12,7 +12,7 @@ _MILLION = 1_000_000
 _STAGE: dict[str, int | str] = {"size": 4, "stage": "write"}
 _CLEARED_PAGES = """
 **Instructions and bytes can tell different stories; look at both.** `init_on_alloc=1` has the kernel clear
-each page that it hands out. In `aio-stress` (4 MiB of new page cache an operation, 6.1) that is {more} %
+each page that it hands out. In `aio-stress` (4 MiB of new page cache per operation, 6.1) that is {more} %
 more instructions ({before} → {after}), {more_bytes} % more bytes ({bytes_before} → {bytes_after} MB), and
 {more_cycles} % more modelled cycles ({cycles_before} → {cycles_after} million): one instruction a page says
 next to nothing of what a memory bus has to do for it.

@@ -58,7 +58,7 @@ On 6.1 four threads get no more done than one where a fault takes long. The caus
 ([1a728dff855a](https://git.kernel.org/linus/1a728dff855a318bb58bcc1259b1826a7ad9f0bd)) a reader may take
 the lock though a writer sleeps in front of it (`!(count & (RWSEM_WRITER_LOCKED | RWSEM_FLAG_HANDOFF))`).
 Whom the lock's release wakes then finds it taken by the next fault, and sleeps again: {switches} changes of
-tasks an operation, and {changed_switches} where one byte of the same kernel is another one, so that readers
+tasks per operation, and {changed_switches} where one byte of the same kernel is another one, so that readers
 do not pass tasks that wait (`RWSEM_FLAG_WAITERS` in that condition, too). On one CPU the two take the same
 time, to {apart} %.
 """

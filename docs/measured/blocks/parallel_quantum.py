@@ -33,7 +33,7 @@ _WORKLOADS: Mapping[str, Mapping[str, int | str]] = {
 }
 _MOST = 0.02
 _TEXT = """
-What a round's length changes: guest time an operation on {cpus} CPUs with `{kernel}`, the geometric mean
+What a round's length changes: guest time per operation on {cpus} CPUs with `{kernel}`, the geometric mean
 over {seeds} seeds, in percent more or less than with rounds of {least} ns, and the standard error of that,
 in which the seeds' scatter is.
 """
@@ -88,7 +88,7 @@ def _mean(logs: Sequence[float]) -> _Mean:
 
 
 def _values(boot: Boot) -> dict[str, list[float]]:
-    """Workload → guest nanoseconds an operation, by seed."""
+    """Workload → guest nanoseconds per operation, by seed."""
     with ParallelMachine().start(boot) as target:
         return {
             name: [

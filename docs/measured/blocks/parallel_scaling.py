@@ -100,7 +100,7 @@ def _text(measuring: Measuring) -> str:
 def _measured(
     measuring: Measuring, cpus: int, rows: tuple[_Row, ...], model: MemoryModel
 ) -> dict[str, list[float]]:
-    """Row → guest nanoseconds an operation, by seed."""
+    """Row → guest nanoseconds per operation, by seed."""
     kernel = kernel_registry.add(_KERNEL)
     programs = [digest_of_file(path) for path in (parallel(), directory() / "tasks")]
     key = ["scaling", cpus, kernel.digest, list(_SEEDS), [list(row) for row in rows], programs]

@@ -56,7 +56,7 @@ def _patches(measuring: Measuring, name: str) -> str:
         for number, subject in enumerate(told["not_measured"], start=first)
     ]
     state = "with `PREEMPT_RT` on" if name == _ON else "with `PREEMPT_RT` off"
-    return table(("", "patch", state, "instructions an operation"), rows)
+    return table(("", "patch", state, "instructions per operation"), rows)
 
 
 def _row(patch: dict[str, Any]) -> tuple[str, ...]:

@@ -35,7 +35,7 @@ class TimePart(Enum):
 
 @dataclass(frozen=True)
 class CpuTime:
-    """One CPU's guest time, or that of all, in nanoseconds an operation; and events an operation."""
+    """One CPU's guest time, or that of all, in nanoseconds per operation; and events per operation."""
 
     work: float
     waiting: float
@@ -73,7 +73,7 @@ class TimePlace:
 
 @dataclass(frozen=True)
 class PlaceDifference:
-    """What a place took before and after, in nanoseconds of all CPUs an operation."""
+    """What a place took before and after, in nanoseconds of all CPUs per operation."""
 
     place: TimePlace
     before: float
@@ -100,7 +100,7 @@ def together(cpus: Iterable[CpuTime]) -> CpuTime:
 
 
 def places(profile: Profile, part: TimePart) -> dict[TimePlace, float]:
-    """Nanoseconds an operation by place, all CPUs together, the longest first.
+    """Nanoseconds per operation by place, all CPUs together, the longest first.
 
     Work and cache lines go by function.
     """

@@ -168,7 +168,7 @@ def explain(
     after: str | None = None,
     boot: bool = True,
 ) -> Attribution:
-    """What a difference is made of: function by function, in instructions an operation, and what differs.
+    """What a difference is made of: function by function, in instructions per operation, and what differs.
 
     `workload`: its label in the comparisons; None: the only one. `before`, `after`: treatments; None: the
     baseline, and the only other. `boot`: where trials kept no profile, or a kernel's settings were never
@@ -216,7 +216,7 @@ def replicate(
 
 
 def tree(attribution: Attribution) -> Tree:
-    """An explanation as a tree: the whole difference, subsystems, functions; in instructions an operation."""
+    """An explanation as a tree: the whole difference, subsystems, functions; in instructions per operation."""
     return tree_of(attribution.explanation)
 
 

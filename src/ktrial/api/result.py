@@ -312,7 +312,7 @@ class Tree:
     name: str
     """Of the workload, a subsystem, a function."""
     difference: float
-    """Instructions an operation."""
+    """Instructions per operation."""
     share: float | None
     """Of the whole difference; None where there is none."""
     parts: tuple["Tree", ...] = ()

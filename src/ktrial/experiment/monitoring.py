@@ -329,7 +329,7 @@ def delay_counters(of_programs: Sequence[Delays]) -> tuple[tuple[str, float], ..
 
 
 def waits_counters(profile: Profile) -> tuple[tuple[str, float], ...]:
-    """Nanoseconds of guest time an operation, of all CPUs together: each part, and its first places."""
+    """Nanoseconds of guest time per operation, of all CPUs together: each part, and its first places."""
     time = together(by_cpu(profile))
     parts = dict(zip(_PARTS, (time.work, time.waiting, time.lines, time.idle), strict=True))
     first_places = (

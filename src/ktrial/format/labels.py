@@ -116,7 +116,7 @@ MODES: dict[Mode, tuple[str, ...]] = {
     ),
     Mode.EXACT_PARALLEL: (
         "Simulated time, not real time.",
-        "These numbers are guest time an operation, of a simulated machine whose CPUs run at the same time: "
+        "These numbers are guest time per operation, of a simulated machine whose CPUs run at the same time: "
         "an instruction takes one nanosecond, and there are no caches, no bandwidth and no out-of-order "
         "execution. Locks are contended, CPUs wait for one another, and idle time counts. Nothing from "
         "outside reaches the guest, so that two runs give the same numbers to the last digit; but with "

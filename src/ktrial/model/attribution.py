@@ -61,11 +61,11 @@ class ProfileSide(Model):
     string_bytes: int = 0
     """Bytes that string instructions worked on, each of which counts as one instruction."""
     median: float
-    """Instructions an operation: the median, where all else is the mean."""
+    """Instructions per operation: the median, where all else is the mean."""
 
     @property
     def mean(self) -> float:
-        """Instructions an operation."""
+        """Instructions per operation."""
         return self.instructions / self.operations
 
 
@@ -122,7 +122,7 @@ class Explanation(Model):
 
     @cached_property
     def total(self) -> Fraction:
-        """The whole difference, in instructions an operation."""
+        """The whole difference, in instructions per operation."""
         return Fraction(self.after.instructions, self.after.operations) - Fraction(
             self.before.instructions, self.before.operations
         )
@@ -134,7 +134,7 @@ class Explanation(Model):
         )
 
     def byte_difference(self, row: FunctionDifference) -> Fraction:
-        """By how much the bytes grew, an operation, that a row's string instructions worked on."""
+        """By how much the bytes grew, per operation, that a row's string instructions worked on."""
         return Fraction(row.after.string_bytes, self.after.operations) - Fraction(
             row.before.string_bytes, self.before.operations
         )
@@ -149,7 +149,7 @@ class Explanation(Model):
 
     @cached_property
     def byte_total(self) -> Fraction:
-        """By how much the bytes grew, an operation, that string instructions worked on."""
+        """By how much the bytes grew, per operation, that string instructions worked on."""
         return Fraction(self.after.string_bytes, self.after.operations) - Fraction(
             self.before.string_bytes, self.before.operations
         )
@@ -238,7 +238,7 @@ class OptionDifference(Model):
 
 
 class CounterDifference(Model):
-    """One event counter, an operation, in each of the two.
+    """One event counter, per operation, in each of the two.
 
     Counted from the workload's start to its end: with its first pass, which is not measured.
     """

@@ -39,7 +39,7 @@ class FidelityPair(Model):
     exact: dict[str, Change]
     """By what exact mode counts: `instructions`, and other metrics by their names."""
     costs: dict[str, float] = Field(default_factory=dict)
-    """What modelled cycles moved by, an operation: by kind of cost. Empty where none were modelled."""
+    """What modelled cycles moved by, per operation: by kind of cost. Empty where none were modelled."""
 
 
 class Interval(Model):

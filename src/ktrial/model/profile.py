@@ -144,7 +144,7 @@ class OperationCounts(Model):
 
     @property
     def mean(self) -> float | None:
-        """Instructions an operation; None where there was none."""
+        """Instructions per operation; None where there was none."""
         return self.total / self.count if self.count else None
 
 
@@ -271,12 +271,12 @@ class Profile(Model):
         return " ".join((self.kernel, *self.parameters))
 
     def per_operation(self, count: int) -> float:
-        """A count of the region, an operation."""
+        """A count of the region, per operation."""
         return count / self.operations
 
     @property
     def median(self) -> float:
-        """Instructions an operation: the median, where all else is the mean."""
+        """Instructions per operation: the median, where all else is the mean."""
         marked = self.region.operations
         return marked.median / (self.operations / marked.count)
 

@@ -1,6 +1,6 @@
 """What came of a series: a cell for each patch and workload, and sums that are exact.
 
-A cell's number is the difference in instructions an operation (a fraction, never rounded) between the step
+A cell's number is the difference in instructions per operation (a fraction, never rounded) between the step
 and the one before that was measured, both under the perturbation that changes nothing. So the cells of a
 column add up to the difference from base to tip to the last instruction. Whether a difference matters is
 decided as `ktrial check` decides it, over all perturbations.
@@ -34,7 +34,7 @@ class SeriesCell:
     """Of the patch; 0: base to tip."""
     workload: str
     before: Fraction
-    """Instructions an operation; of a workload or a machine that counts none, its first metric."""
+    """Instructions per operation; of a workload or a machine that counts none, its first metric."""
     after: Fraction
     checked: tuple[CheckedMetric, ...] = ()
     """Its metrics, as a check decides them; the first one is the workload's own."""
@@ -47,7 +47,7 @@ class SeriesCell:
 
     @property
     def difference(self) -> Fraction:
-        """Instructions an operation, more or fewer."""
+        """Instructions per operation, more or fewer."""
         return self.after - self.before
 
     @property

@@ -69,11 +69,11 @@ class Metric(Model):
 
 
 STRING_BYTES = Metric(name="string-bytes", unit="bytes", direction=Direction.LOWER)
-"""Bytes that string instructions (`rep movsb`…) worked on, an operation. Mode exact-plugin has it beside each
+"""Bytes that string instructions (`rep movsb`…) worked on, per operation. Mode exact-plugin has it beside each
 workload's own metrics, because it counts each of those instructions as one."""
 
 MODELLED_CYCLES = Metric(name="modelled-cycles", unit="cycles", direction=Direction.LOWER)
-"""Cycles an operation on the machine that the study models. Mode exact-plugin has it beside each workload's
+"""Cycles per operation on the machine that the study models. Mode exact-plugin has it beside each workload's
 own metrics, where a machine is modelled."""
 BESIDE_THE_OWN = frozenset({STRING_BYTES.name, MODELLED_CYCLES.name})
 """Metrics that mode exact-plugin has beside a workload's own: they always say which they are."""

@@ -60,7 +60,7 @@ _MOST_SUBSYSTEMS = 8
 _MOST_NAMED = 3
 """Places that a sentence names."""
 _SMALLEST = 0.5
-"""Instructions an operation: subsystems below are left out."""
+"""Instructions per operation: subsystems below are left out."""
 _FRAMES_OF_A_PAGE = 8000
 _FRAMES = (60, 400)
 """At least and at most so many frames in one flame graph of a page: some 300 bytes each."""
@@ -68,7 +68,7 @@ _CHANGED = frozenset({Verdict.BETTER, Verdict.WORSE, Verdict.INCONCLUSIVE})
 
 
 class DifferencePart(NamedTuple):
-    """A function's part in a difference, or that of several. Numbers are instructions an operation."""
+    """A function's part in a difference, or that of several. Numbers are instructions per operation."""
 
     name: str
     before: float | None
@@ -78,7 +78,7 @@ class DifferencePart(NamedTuple):
     share: float | None
     """Of the whole difference; None where there is none."""
     byte_difference: float = 0.0
-    """By how much the bytes grew, an operation, that its string instructions worked on."""
+    """By how much the bytes grew, per operation, that its string instructions worked on."""
     subsystem: str = ""
     match: Match = Match.SAME
 
@@ -341,7 +341,7 @@ def sections(differences: Differences, measured: Container[str] = ()) -> tuple[S
         ),
         _section("Settings, as the kernels boot", [_setting(difference) for difference in changed]),
         _section(
-            "Counters, an operation",
+            "Counters, per operation",
             [
                 f"{counter.counter}: {number_format.number(counter.before)} → "
                 f"{number_format.number(counter.after)}"

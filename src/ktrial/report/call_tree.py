@@ -15,7 +15,7 @@ from ktrial.model.profile import PROGRAM, UNKNOWN, FunctionCount, Profile, Regio
 Stack = tuple[str, ...]
 """Names of functions, the outermost first."""
 Stacks = dict[Stack, Fraction]
-"""Stack → instructions an operation that its last function ran itself."""
+"""Stack → instructions per operation that its last function ran itself."""
 Naming = Callable[[FunctionCount], str]
 _JOINED = frozenset({Match.MERGED, Match.SPLIT})
 _NO_FILE = "(vDSO, generated code)"
@@ -188,7 +188,7 @@ _CANCELS = 1.5
 
 
 class NetRow(NamedTuple):
-    """One place in the tree of calls. Numbers are instructions an operation, of all below it."""
+    """One place in the tree of calls. Numbers are instructions per operation, of all below it."""
 
     functions: tuple[str, ...]
     """The function, the innermost last; before it those that call it and do nothing else that differs."""
@@ -404,7 +404,7 @@ class NetPart(NamedTuple):
 
     name: str
     difference: float
-    """Instructions an operation."""
+    """Instructions per operation."""
 
 
 def net_parts(tree: CallTree, most: int) -> tuple[NetPart, ...]:

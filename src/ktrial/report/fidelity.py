@@ -81,7 +81,7 @@ def explained(pair: FidelityPair) -> str:
     parts = [f"{_NAMES[name]} {by:+,.0f}" for name, by in moved if abs(by) > _LEAST_SHARE * total]
     if not parts:
         return "nothing that is modelled moved: waiting, other CPUs, or what is not modelled"
-    return f"modelled cycles an operation moved by {', '.join(parts)}"
+    return f"modelled cycles per operation moved by {', '.join(parts)}"
 
 
 def lines(result: FidelityResult) -> Iterable[str]:

@@ -34,7 +34,7 @@ _STATIC_WIDTH = 1200
 _COLUMN = 6.7
 """Pixels: what labels are made for where no script fits them to the window."""
 _STRENGTHS = 6
-_REMARKS = ("Instructions an operation; counted, not time.", "Tap a frame to zoom; Ctrl-F to search.")
+_REMARKS = ("Instructions per operation; counted, not time.", "Tap a frame to zoom; Ctrl-F to search.")
 _KERNEL_COLOURS = 5
 
 
@@ -77,7 +77,7 @@ def of_profile(profile: Profile) -> str:
     """One profile's flame graph: an SVG file that needs nothing else."""
     drawn = flame_frames({}, stacks(profile), SMALLEST)
     total = drawn.frames[0].inclusive.after
-    heading = (f"{number_format.number(total)} instructions an operation",)
+    heading = (f"{number_format.number(total)} instructions per operation",)
     title = f"{profile.workload} on {profile.label}"
     return _draw(drawn, title, heading, Width.AFTER, difference=False, alone=True)
 
@@ -92,7 +92,7 @@ def of_difference(
 
 
 class Sides(NamedTuple):
-    """Instructions an operation in the two profiles."""
+    """Instructions per operation in the two profiles."""
 
     before: float
     after: float
@@ -241,7 +241,7 @@ def _tooltip(frame: FlameFrame, root: FlameFrame, *, difference: bool) -> tuple[
         share = number_format.share_of(frame.inclusive.after / (root.inclusive.after or 1.0))
         return (
             frame.name,
-            f"{number_format.number(frame.inclusive.after)} instructions an operation; {share}",
+            f"{number_format.number(frame.inclusive.after)} instructions per operation; {share}",
             f"its own: {number_format.number(frame.exclusive.after)}",
         )
     part = frame.inclusive.difference / root.inclusive.difference if root.inclusive.difference else None

@@ -105,7 +105,7 @@ def _variability(record: StudyRecord) -> Iterator[str]:
 def _reasons(whys: Sequence[Why]) -> Iterator[str]:
     """The heaviest functions of each workload that has changed."""
     for why in whys:
-        difference = f"{number_format.signed(why.total.difference)} instructions an operation"
+        difference = f"{number_format.signed(why.total.difference)} instructions per operation"
         title = f"Why: {bare(why.workload)}, {bare(why.treatment)}: {difference}"
         proved = list(_proved(why.proof)) if why.proof else []
         yield folded(title, "\n\n".join([grid(attribution.functions_of_document(why)), *proved]))

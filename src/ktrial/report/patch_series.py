@@ -131,7 +131,7 @@ def sums(result: SeriesResult) -> str:
         names = ", ".join(wrong)
         return f"WARNING: the steps do not add up to base and tip in {names}: that is a defect of ktrial."
     return (
-        f"From base to tip, in {counted(result)} an operation, which the steps add up to exactly: "
+        f"From base to tip, in {counted(result)} per operation, which the steps add up to exactly: "
         + ", ".join(f"{cell.workload} {exact(cell.difference)}" for cell in result.totals)
         + "."
     )
@@ -175,7 +175,7 @@ def _facts(result: SeriesResult) -> Iterator[str]:
         + (f"; {why}" if (why := result.steps[0].why) else ""),
         "config": f"{result.plain.config}{options}" + (f"; {compiler}" if compiler else ""),
         "ran": ", ".join(use.label for use in result.measurement.workloads) if result.totals else "nothing",
-        "counted": f"{counted(result)} an operation, in QEMU{_machine(result)}; each patch against the step "
+        "counted": f"{counted(result)} per operation, in QEMU{_machine(result)}; each patch against the step "
         "before",
         "limits": ", ".join(dict.fromkeys(f"+{number_format.percentage(size)}" for _, size in result.limits)),
         "marks": marks(result),
@@ -333,7 +333,7 @@ def _said_of(step: Step) -> Iterator[str]:
 
 
 def _cell_lines(cell: SeriesCell, top: int, unit: str) -> Iterator[str]:
-    yield f"  {cell.workload}: {_signed(cell.difference)} {unit} an operation ({_change(cell)})"
+    yield f"  {cell.workload}: {_signed(cell.difference)} {unit} per operation ({_change(cell)})"
     if cell.is_open:
         yield _wrapped(open_text(cell), "    ", "    ")
     for line in beside(cell):

@@ -16,7 +16,7 @@ def headline(proof: Proof) -> str:
     """What is divided up."""
     count = number_format.counted(len(proof.differences), "perturbation")
     total = number_format.signed(proof.difference)
-    return f"causes, measured: shares of {total} instructions an operation (the median of {count})"
+    return f"causes, measured: shares of {total} instructions per operation (the median of {count})"
 
 
 def closing(proof: Proof) -> Iterator[str]:
@@ -30,7 +30,7 @@ def closing(proof: Proof) -> Iterator[str]:
     unexplained = proof.share(proof.unexplained)
     yield (
         f"Not explained by anything that was taken back: {number_format.signed(proof.unexplained)} "
-        f"instructions an operation ({number_format.share(unexplained)} % of the difference)."
+        f"instructions per operation ({number_format.share(unexplained)} % of the difference)."
     )
     if proof.control:
         moved = number_format.number(proof.control)
@@ -88,7 +88,7 @@ def _without_part(proof: Proof) -> Iterator[str]:
 def known_so_far(proof: Proof) -> Iterator[str]:
     """What a proof that was interrupted has found."""
     difference = number_format.signed(proof.difference)
-    yield f"Known so far of {difference} instructions an operation, {proof.before} → {proof.after}:"
+    yield f"Known so far of {difference} instructions per operation, {proof.before} → {proof.after}:"
     measured = [cause for cause in proof.tested if cause.status is Status.MEASURED]
     for cause in measured:
         yield f"Measured: {_part(proof, cause.candidate.name, cause.effect)}."
@@ -117,9 +117,9 @@ def _groups(proof: Proof) -> Iterator[str]:
 
 
 def _moved(proof: Proof, effect: float) -> str:
-    """`+2.5 instructions an operation, 0.1 % of the difference`."""
+    """`+2.5 instructions per operation, 0.1 % of the difference`."""
     share = number_format.share(proof.share(effect))
-    return f"{number_format.signed(effect)} instructions an operation, {share} % of the difference"
+    return f"{number_format.signed(effect)} instructions per operation, {share} % of the difference"
 
 
 def _names(tested: Iterable[Tried]) -> str:
@@ -135,7 +135,7 @@ def _together(proof: Proof, together: Together) -> str:
     part, share = number_format.signed(together.effect), number_format.share(proof.share(together.effect))
     over = spread(proof, together.effects)
     return (
-        f"All that have a part, taken back together ({names}): {part} instructions an operation, "
+        f"All that have a part, taken back together ({names}): {part} instructions per operation, "
         f"{share} % of the difference ({over} %); shares need not add up."
     )
 

@@ -37,7 +37,7 @@ def explained(stored: tuple[Store, StudyRecord], workload: str) -> Attribution:
 
 
 def measured(record: StudyRecord, workload: str, kernel: str) -> float:
-    """Instructions an operation, the mean, as the workload's own marks tell them."""
+    """Instructions per operation, the mean, as the workload's own marks tell them."""
     (mean,) = (
         sample.mean
         for trial in record.trials

@@ -152,7 +152,7 @@ def test_each_operation_is_counted(profile: dict[str, RegionCounts], plain: tupl
 
 def test_string_instructions_count_once_and_their_bytes_apart(profile: dict[str, RegionCounts]) -> None:
     copy = profile["copy-4096"]
-    # 4096 bytes are read and written: two copies an operation, of which some kernels make the ends by hand.
+    # 4096 bytes are read and written: two copies per operation, of which some kernels make the ends by hand.
     copied = copy.strings.bytes / copy.operations.count
     assert copied == pytest.approx(2 * 4096, rel=0.1)
     assert copy.strings.passes > 100 * copy.strings.instructions

@@ -28,7 +28,7 @@ CLAIMS = (Verdict.BETTER, Verdict.WORSE)
 
 @pytest.fixture(scope="module")
 def values(snapshots: Path) -> list[float]:
-    """Guest time an operation under each seed; about 120 CPU seconds."""
+    """Guest time per operation under each seed; about 120 CPU seconds."""
     use = WorkloadUse(name="hackbench", parameters={"fds": 10, "loops": 3})
     workload, mode = workloads.find(use), Mode.EXACT_PARALLEL
     (step,) = workload.steps(use, mode, Perturbation(number=0))

@@ -220,7 +220,7 @@ def test_a_new_name_is_told_with_the_callers_and_callees_in_common() -> None:
 
     row = matches(called("first_name", 10), called("another", 11))["first_name → another"]
     assert row.evidence == (
-        "both are called by caller, 1 and 1.1 times an operation, and call page_clean, page_wait"
+        "both are called by caller, 1 and 1.1 times per operation, and call page_clean, page_wait"
     )
 
 
@@ -231,7 +231,7 @@ def test_two_that_could_be_the_new_one_are_both_left() -> None:
 
 
 def test_a_leaf_that_its_only_caller_took_in_is_found_by_the_caller_s_growth() -> None:
-    """100 instructions an operation are gone, and the caller has so many more."""
+    """100 instructions per operation are gone, and the caller has so many more."""
     for grown, is_merged in ((50, True), (49, False), (150, True), (151, False)):
         old = a_tree([(0, "caller", 1000, 10), (1, "small_helper", 1000, 10)])
         new = a_tree([(0, "caller", 1000 + 10 * grown, 10)])
@@ -249,7 +249,7 @@ def test_a_leaf_that_its_only_caller_took_in_is_found_by_the_caller_s_growth() -
     ("instructions", "files", "is_merged"),
     [
         (200, {}, True),
-        (190, {}, False),  # below 20 instructions an operation growth is no evidence
+        (190, {}, False),  # below 20 instructions per operation growth is no evidence
         (200, {"caller": "mm/a.c", "small_helper": "mm/b.c"}, True),
         (200, {"caller": "mm/a.c", "small_helper": "fs/b.c"}, False),
     ],

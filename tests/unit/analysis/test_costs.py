@@ -80,7 +80,7 @@ def test_tables_say_that_it_is_no_time() -> None:
     print_costs(explanation(), None, 2, console)
     print_profile_costs(AFTER, "walks", 5, console)
     shown = console.export_text()
-    assert "by modelled cycles, an operation" in shown
+    assert "by modelled cycles, per operation" in shown
     assert shown.index("waiter") < shown.index("walker")
     assert "guesser" not in shown
     assert shown.count("modelled, not measured") == 2

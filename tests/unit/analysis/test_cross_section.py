@@ -20,7 +20,7 @@ COUNTED = {"stat": 1000.0, "epoll": 2000.0, "pipe": 4000.0, "mmap": 9000.0, "for
 
 
 def measured(kind: str, costs: dict[str, float], string_bytes: float = 0.0) -> StudyRecord:
-    """Two treatments, of which the second costs a tenth more; `costs` are the baseline's, an operation."""
+    """Two treatments, of which the second costs a tenth more; `costs` are the baseline's, per operation."""
     record = a_record(KERNELS, tuple(costs), perturbations=6)
     timed, rng = kind == "host", np.random.default_rng(4)
     mode = Mode.TIMED if timed else Mode.EXACT_CLOCK

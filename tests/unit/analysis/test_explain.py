@@ -29,7 +29,7 @@ PROFILES = some.builds(
 
 
 def explained(old: dict[str, int], new: dict[str, int]) -> Explanation:
-    """Functions of the image, each with its instructions an operation, before and after."""
+    """Functions of the image, each with its instructions per operation, before and after."""
     before, after = (
         a_profile({(name, ""): 10 * count for name, count in counts.items()}) for counts in (old, new)
     )

@@ -52,7 +52,7 @@ def test_whatever_is_matched_the_rows_add_up_and_hold_each_symbol_once(workload:
         (
             "flush_tlb_func_common.constprop.0 → flush_tlb_func",
             Match.PLACED,
-            "both are called by flush_tlb_mm_range, 4 and 4 times an operation, and call native_flush_tlb_",
+            "both are called by flush_tlb_mm_range, 4 and 4 times per operation, and call native_flush_tlb_",
         ),
         ("__send_signal → __send_signal_locked", Match.PLACED, "both are called by do_notify_parent"),
         ("alloc_set_pte → set_pte_range", Match.PLACED, "both are called by filemap_map_pages"),

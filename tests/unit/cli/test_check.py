@@ -328,7 +328,7 @@ def test_the_functions_that_weigh_are_named_with_their_shares_and_a_tick_is_not(
 def test_a_row_of_bytes_is_explained_by_bytes() -> None:
     text = plain(as_markdown(a_check("string-bytes", secondary=True), 5))
     assert "| `fork string-bytes` | ✗ beyond |" in text
-    assert "made of, in bytes of string instructions an operation" in text
+    assert "made of, in bytes of string instructions per operation" in text
     assert "| `clear_page` | +4,096 | 100 % |" in text
 
 

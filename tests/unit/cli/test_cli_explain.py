@@ -130,7 +130,7 @@ def rows(text: str) -> list[list[str]]:
 def test_the_functions_of_the_difference_are_ranked_and_summed(cli: CommandLine) -> None:
     result = cli("explain", "-v", *BOTH)
     assert result.status == 0
-    assert f"fork: {OLD} → {NEW}: +420 instructions an operation (+84.00 %)" in result.output
+    assert f"fork: {OLD} → {NEW}: +420 instructions per operation (+84.00 %)" in result.output
     table = rows(result.output)
     ranked = [row[0] for row in table if row and row[0] in {"mas_store", "vma_link", "kmem_cache_alloc"}]
     assert ranked[:3] == ["mas_store", "vma_link", "kmem_cache_alloc"]
@@ -230,7 +230,7 @@ def test_a_stored_result_is_explained_without_a_run(cli: CommandLine, world: Wor
     world.kept(OLD, NEW)
     result = cli("explain", "-v", "upgrade")
     assert result.status == 0
-    assert f"fork: {OLD} → {NEW}: +420 instructions an operation" in result.output
+    assert f"fork: {OLD} → {NEW}: +420 instructions per operation" in result.output
     assert ["vmstat.pgfault", "10", "30"] in rows(result.output)
     assert world.counted == []
     assert "anew" not in result.output

@@ -217,7 +217,7 @@ def test_the_machine_and_its_model_are_those_that_are_asked_for(ktrial: CommandL
     a_series(tmp_path / "q", "cost-fork-20")
     command = ("series", "--quilt", "q", *ONTO, *FORK)
     parallel = ktrial(*command, "--machine", "exact-parallel", "--cpus", "1", "-v")
-    assert "nanoseconds of guest time an operation, in QEMU;" in " ".join(parallel.output.split())
+    assert "nanoseconds of guest time per operation, in QEMU;" in " ".join(parallel.output.split())
     assert "--cpus 1 --machine exact-parallel" in " ".join(parallel.output.split())
     assert "by guest time, simulated, not real" in " ".join(parallel.output.split())
     result = json.loads(ktrial(*command, "--model", "small", "--json").output)

@@ -155,7 +155,7 @@ def test_one_profile_tells_kernel_modules_and_programs_apart() -> None:
     assert colours["map [ext4]"] == "module"
     assert colours["work"] == "user"
     assert re.fullmatch(r"k\d", colours["fork"])
-    assert bars(svg)["work"]["said"].startswith("5 instructions an operation; 50.0\u00a0%")
+    assert bars(svg)["work"]["said"].startswith("5 instructions per operation; 50.0\u00a0%")
 
 
 def test_names_stay_names() -> None:

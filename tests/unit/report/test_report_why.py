@@ -226,7 +226,7 @@ def test_the_same_study_gives_the_same_page(record: StudyRecord, whys: tuple[Why
 
 def test_markdown_has_the_heaviest_functions_and_the_sum(record: StudyRecord, whys: tuple[Why, ...]) -> None:
     text = report.study_markdown(record, whys)
-    assert "Why: fork, debian:6.12: +0.8 instructions an operation" in text
+    assert "Why: fork, debian:6.12: +0.8 instructions per operation" in text
     assert "| `copy` | 4 | 7 | +3 | 375.0 |" in text
     assert "| `gone` | 3 | – | −3 | −375.0 |" in text
     assert "| the sum | 10 | 10.8 | +0.8 | 100.0 |" in text

@@ -230,7 +230,7 @@ def test_the_text_fits_a_mail_and_says_all(tmp_path: Path) -> None:
         "base to tip",
     ):
         assert words in text, text
-    assert "fork: +50 instructions an operation" in text
+    assert "fork: +50 instructions per operation" in text
     assert "To repeat it:\n    ktrial series" in text
 
 

@@ -159,7 +159,7 @@ def prices(machine: ModelledMachine) -> dict[str, float]:
 
 
 def costs(profile: Profile, machine: ModelledMachine) -> dict[str, float]:
-    """Modelled cycles an operation, by kind of cost.
+    """Modelled cycles per operation, by kind of cost.
 
     Misses are taken at their whole price. What stores do not pay of it is taken off again under `stores`, as
     far as it is larger than the dear instructions, which is what remains otherwise.

@@ -26,7 +26,7 @@ _TAKEN_OVER = Fraction(8, 10)
 _LEAF_GROWTH = (Fraction(1, 2), Fraction(3, 2))
 """Where it called nothing: by how much its caller grew, of its own instructions."""
 _SMALLEST_LEAF = 20
-"""Instructions an operation: below that, growth of the caller is no evidence."""
+"""Instructions per operation: below that, growth of the caller is no evidence."""
 _SAME_CALLERS = 0.9
 _SAME_CALLEES = 0.8
 _LIKE_IN_SIZE = 2
@@ -74,15 +74,15 @@ class FunctionPair:
 
 @dataclass(frozen=True)
 class CallPlaces:
-    """Calls an operation, by function."""
+    """Calls per operation, by function."""
 
     callers: Mapping[Key, Mapping[Key, Fraction]] = field(default_factory=dict)
-    """Function → caller → how often that calls it, an operation."""
+    """Function → caller → how often that calls it, per operation."""
     callees: Mapping[Key, Mapping[Key, Fraction]] = field(default_factory=dict)
-    """Function → what it calls → how often, an operation."""
+    """Function → what it calls → how often, per operation."""
 
     def entered(self, key: Key) -> Fraction:
-        """How often the function is called, an operation."""
+        """How often the function is called, per operation."""
         return sum(self.callers.get(key, {}).values(), Fraction(0))
 
 
@@ -100,7 +100,7 @@ class Functions:
     """So many workloads together: what one operation of each of them makes."""
 
     def own(self, key: Key) -> Fraction:
-        """Its own instructions, an operation."""
+        """Its own instructions, per operation."""
         return Fraction(self.counts[key].instructions, self.operations)
 
     def has(self, key: Key) -> bool:
@@ -411,7 +411,9 @@ def _place(old: Functions, new: Functions, old_key: Key, new_key: Key, paired: F
         f"{float(side.places.entered(key)):.4g}" for side, key in ((old, old_key), (new, new_key))
     )
     calls = f", and call {names_of(_in_both(callees, below))}" if _in_both(callees, below) else ""
-    operation = "an operation" if old.workloads == 1 else f"an operation of each of {old.workloads} workloads"
+    operation = (
+        "per operation" if old.workloads == 1 else f"per operation of each of {old.workloads} workloads"
+    )
     both = _in_both(callers, above)
     if not both:
         above_old = _callers_of_callers(old, new, old_key, paired.there)

@@ -48,7 +48,7 @@ class Counts:
         return next((trial for trial in trials if trial.outcome is not Outcome.COMPLETED), None)
 
     def values(self, treatment: Treatment) -> tuple[float, ...]:
-        """Instructions an operation under each perturbation. Raises NotCounted."""
+        """Instructions per operation under each perturbation. Raises NotCounted."""
         trials = self.trials(treatment)
         if lost := self.problem(treatment):
             problem = f": a trial of it ended as {lost.outcome.value}: {lost.reason}"

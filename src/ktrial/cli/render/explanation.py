@@ -246,7 +246,7 @@ def _headline(explanation: Explanation) -> str:
     change = breakable(number_format.change(after.mean / before.mean))
     total = number_format.signed(float(explanation.total))
     pair = f"{before.label} → {after.label}"
-    return f"{explanation.workload}: {pair}: {total} instructions an operation ({change})"
+    return f"{explanation.workload}: {pair}: {total} instructions per operation ({change})"
 
 
 def _closing(explanation: Explanation, shown: Iterable[FunctionDifference]) -> Iterable[str]:
@@ -283,7 +283,7 @@ def _evidence(shown: Iterable[FunctionDifference]) -> Iterable[str]:
 def _bytes(explanation: Explanation) -> Iterable[str]:
     before, after = explanation.before, explanation.after
     sizes = [number_format.number(side.string_bytes / side.operations) for side in (before, after)]
-    yield f"String instructions worked on {sizes[0]} → {sizes[1]} bytes an operation."
+    yield f"String instructions worked on {sizes[0]} → {sizes[1]} bytes per operation."
     if explanation.byte_rows:
         yield "bytes: what they worked on more; rows are ranked by instructions and bytes, 32 bytes as one."
         yield "Shares are of the instructions alone."
@@ -314,7 +314,7 @@ def print_differences(why: Attribution, console: Console, *, everything: bool = 
         ),
         ("boot parameters", _boot(differences)),
         ("settings, as the kernels boot", _values(why, everything)),
-        ("counters, an operation, with the pass that is not measured", _counters(why, everything)),
+        ("counters, per operation, with the pass that is not measured", _counters(why, everything)),
         ("not compared", map(one_line, differences.unknown)),
     ]
     for title, parts in sections:
@@ -478,7 +478,7 @@ def print_costs(explanation: Explanation, by: str | None, top: int | None, conso
     headings = ("function", "before", "after", "difference", "share, %", "what moved")
     console.print()
     console.print(
-        Text(f"by {words_of(kind)}, an operation: {number_format.signed(total)} in all", style="bold")
+        Text(f"by {words_of(kind)}, per operation: {number_format.signed(total)} in all", style="bold")
     )
     console.print(Text(MODELLED_NOT_TIME, style="dim"))
     console.print(rendered(of_texts(headings, texts).adapted("number-4", numeric=False)))

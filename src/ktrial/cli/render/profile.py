@@ -59,7 +59,7 @@ def print_profile(profile: Profile, top: int, console: Console) -> None:
         median = number_format.number(profile.median)
         console.print(f"That is the mean over the operations; the median is {median}.")
     if region.cpus is None:
-        console.print(f"String instructions worked on {moved} bytes an operation.")
+        console.print(f"String instructions worked on {moved} bytes per operation.")
     print_guest_time(profile, console)
 
 
@@ -257,7 +257,7 @@ def _parts(old: CpuTime, new: CpuTime) -> Table:
         _from_to(name, getattr(old, field), getattr(new, field), _unit(field))
         for name, field in named.items()
     ]
-    return of_texts(("an operation", "from", "to", "difference"), rows)
+    return of_texts(("per operation", "from", "to", "difference"), rows)
 
 
 def _differences(heading: str, rows: list[PlaceDifference]) -> Table:
@@ -412,7 +412,7 @@ def print_profile_costs(profile: Profile, by: str | None, top: int, console: Con
         for name, amount in rows[:top]
     ]
     console.print()
-    console.print(Text(f"by {words_of(kind)}, an operation; the kernel's functions alone", style="bold"))
+    console.print(Text(f"by {words_of(kind)}, per operation; the kernel's functions alone", style="bold"))
     console.print(Text(MODELLED_NOT_TIME, style="dim"))
     console.print(rendered(of_texts(("function", words_of(kind), "%"), texts)))
 

@@ -80,7 +80,7 @@ def print_check(check: RegressionCheck, top: int, console: Console, *, whole: bo
             for row in explained
             if row.explanation and row.profiles and not _is_bytes(row)
         ]
-        screen.lines(nets, "cause", least=1, heading="why, in instructions an operation:")
+        screen.lines(nets, "cause", least=1, heading="why, in instructions per operation:")
     screen.lines(_cited(check), "note on time")
     if check.console.strip():
         heading = "the guest's console ends with:"
@@ -257,7 +257,7 @@ class _Cause(NamedTuple):
 
 def _cause_title(row: CheckedMetric) -> str:
     counted = "bytes of string instructions" if _is_bytes(row) else "instructions"
-    return f"{row.comparison.workload}: what the difference is made of, in {counted} an operation"
+    return f"{row.comparison.workload}: what the difference is made of, in {counted} per operation"
 
 
 def _causes(row: CheckedMetric, explanation: Explanation, top: int) -> list[_Cause]:

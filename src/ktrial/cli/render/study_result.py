@@ -377,7 +377,7 @@ def print_whys(whys: Sequence[Why], console: Console) -> None:
         return
     several = len({why.treatment for why in whys}) > 1
     console.print()
-    console.print(Text("why, by kernel function (instructions an operation):", style="dim"))
+    console.print(Text("why, by kernel function (instructions per operation):", style="dim"))
     names = short_labels(why.workload for why in whys)
     for why in whys[:MOST_WORKLOADS]:
         where = names[why.workload] + (f", {why.treatment}" if several else "")

@@ -270,7 +270,7 @@ def print_bisection(result: BisectResult, console: Console, top: int, *, whole: 
         if target.differs and target.label in result.explanations and top
     ]
     nets = [f"{label} {breakable(net_sentence_of(why, None))}" for label, why in explained]
-    screen.lines(nets, "cause by function", heading="why, in instructions an operation:")
+    screen.lines(nets, "cause by function", heading="why, in instructions per operation:")
     next_step = f"ktrial {'explain' if explained else 'show'} {result.study}" if result.study else ""
     if whole and explained:
         from ktrial.cli.render.explanation import print_explanation

@@ -11,7 +11,7 @@ class FlameGraph:
     summary = "SVG that can be zoomed and searched: a browser"
 
     def text(self, profile: Profile) -> str:
-        """Instructions an operation."""
+        """Instructions per operation."""
         return of_profile(profile)
 
 
