@@ -216,7 +216,7 @@ def replicate(
 
 
 def tree(attribution: Attribution) -> Tree:
-    """An explanation as a tree: the whole difference, subsystems, functions; in instructions per operation."""
+    """A tree: the whole difference, subsystems, functions, in instructions per operation."""
     return tree_of(attribution.explanation)
 
 

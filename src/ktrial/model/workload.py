@@ -69,8 +69,8 @@ class Metric(Model):
 
 
 STRING_BYTES = Metric(name="string-bytes", unit="bytes", direction=Direction.LOWER)
-"""Bytes that string instructions (`rep movsb`…) worked on, per operation. Mode exact-plugin has it beside each
-workload's own metrics, because it counts each of those instructions as one."""
+"""Bytes that string instructions (`rep movsb`…) worked on, per operation. Mode exact-plugin has it beside
+each workload's own metrics, because it counts each of those instructions as one."""
 
 MODELLED_CYCLES = Metric(name="modelled-cycles", unit="cycles", direction=Direction.LOWER)
 """Cycles per operation on the machine that the study models. Mode exact-plugin has it beside each workload's
