@@ -7,7 +7,14 @@ from collections.abc import Sequence, Set
 
 from ktrial.format import number_format
 from ktrial.format.number_format import SPACE, number, percentage, quantity, short_change, short_interval
-from ktrial.model.comparison import Comparison, Interaction, Scatter, Variability, Verdict
+from ktrial.model.comparison import (
+    ONE_PERTURBATION,
+    Comparison,
+    Interaction,
+    Scatter,
+    Variability,
+    Verdict,
+)
 from ktrial.model.design import level_shown, told_apart
 from ktrial.model.workload import (
     BESIDE_THE_OWN,
@@ -211,7 +218,7 @@ def _clause(comparisons: list[Comparison], margin: float, *, several: bool) -> s
         return f"nothing is decided {route}: {open_[0].reason or 'all is inconclusive'}"
     if total == 1 and first.verdict in _WAYS:
         way = "worse" if worse else "better"
-        return f"{_name(first, comparisons)} got {way} {route}: {_by(first)}{_interval(first)}"
+        return f"{_name(first, comparisons)} got {way} {route}: {_by(first)}{_evidence(first)}"
     parts = []
     if worse:
         names = _named(worse, comparisons, intervals=not several)
@@ -226,6 +233,8 @@ def _clause(comparisons: list[Comparison], margin: float, *, several: bool) -> s
     parts += [f"{len(same)} equivalent"] * bool(same) + [f"{len(open_)} inconclusive"] * bool(open_)
     if not open_ and (mean := geometric_mean(comparisons)) is not None:
         parts.append(f"geometric mean of {total}: {short_change(mean)}")
+    if not several and any(comparison.no_interval for comparison in worse + better):
+        parts.append(ONE_PERTURBATION)
     return ", ".join(parts) if several else "; ".join(parts)
 
 
@@ -330,6 +339,10 @@ def _by(comparison: Comparison) -> str:
 
 def _interval(comparison: Comparison) -> str:
     return short_interval(comparison.ratio, comparison.low, comparison.high)
+
+
+def _evidence(comparison: Comparison) -> str:
+    return f" ({comparison.no_interval})" if comparison.no_interval else _interval(comparison)
 
 
 def variability_answer(findings: Sequence[Variability]) -> str:

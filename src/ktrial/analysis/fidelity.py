@@ -155,11 +155,10 @@ def _pairs_of(exact: StudyRecord, timed: StudyRecord, costs: CostsOf) -> tuple[l
 
 def _change_of(comparison: Comparison) -> Change | None:
     """None where there is no ratio."""
-    if comparison.ratio is None or comparison.ratio <= 0 or comparison.low is None or comparison.high is None:
+    low, high = comparison.reach
+    if comparison.ratio is None or comparison.ratio <= 0 or low is None or high is None:
         return None
-    return Change(
-        ratio=comparison.ratio, low=comparison.low, high=comparison.high, verdict=comparison.verdict
-    )
+    return Change(ratio=comparison.ratio, low=low, high=high, verdict=comparison.verdict)
 
 
 def _changes(study: Study) -> dict[str, str]:

@@ -199,7 +199,7 @@ def word(before: Comparison, again: Comparison | None, slack: float) -> tuple[Wo
 
 def _interval(comparison: Comparison) -> tuple[float, float]:
     ratio = comparison.ratio if comparison.ratio is not None else 1.0
-    low, high = comparison.low, comparison.high
+    low, high = comparison.reach
     return ratio if low is None else low, ratio if high is None else high
 
 

@@ -123,7 +123,7 @@ def explain_record(
         trials = [_trial_of(record, treatment, query.workload) for treatment in (query.before, query.after)]
         maps = maps or FunctionMaps(store, record)
         why = _why(query, (old, new), (trials[0], trials[1]), guests, maps, record.kernels)
-        return why.model_copy(update={"of_study": _comparison_of(record, query)})
+        return why.model_copy(update={"of_study": comparison_of(record, query)})
     if not guests.run:
         missing = query.before if old is None else query.after
         raise NotCounted(
@@ -134,10 +134,10 @@ def explain_record(
         )
     why = explain_question(query, guests)
     anew = (query.before.label, query.after.label)
-    return why.model_copy(update={"counted_anew": anew, "of_study": _comparison_of(record, query)})
+    return why.model_copy(update={"counted_anew": anew, "of_study": comparison_of(record, query)})
 
 
-def _comparison_of(record: StudyRecord, query: AttributionQuestion) -> Comparison | None:
+def comparison_of(record: StudyRecord, query: AttributionQuestion) -> Comparison | None:
     """What the study says of the two treatments; None where it does not compare them, or cannot pair them."""
     asked = (query.workload, query.before.label, query.after.label)
     return next(

@@ -20,7 +20,7 @@ from ktrial.analysis.attribution.question import AttributionQuestion
 from ktrial.analysis.errors import ExplanationError
 from ktrial.analysis.result import load_record
 from ktrial.errors import Interrupted, KtrialError
-from ktrial.experiment.explain import Guests, explain_record
+from ktrial.experiment.explain import Guests, comparison_of, explain_record
 from ktrial.experiment.jobs import jobs_of, obtained
 from ktrial.experiment.manipulation import SettingRefused, TreatmentSetting, read_back
 from ktrial.experiment.observer import Observer
@@ -46,6 +46,7 @@ from ktrial.model.attribution import (
     Untried,
 )
 from ktrial.model.base import digest
+from ktrial.model.comparison import Comparison
 from ktrial.model.design import AS_IT_IS, Design, Factor, FactorKind, LevelValue, Treatment
 from ktrial.model.kernel import BuildChange
 from ktrial.model.notation import nearest
@@ -393,6 +394,8 @@ class _Proving:
         guests = Guests(self._runs.machine, self._proving.resources, self._proving.observer)
         workload = self._question.workload
         why = explain_record(self._proving.store, base.record, workload, before, after, guests)
+        if of_study := self._comparison():
+            why = why.model_copy(update={"of_study": of_study})
         proof, chosen = self._planned(base, why)
         screening = Screening(self._runs, proof.differences[0])
         results: tuple[Tried, ...] = ()
@@ -412,6 +415,12 @@ class _Proving:
         proof = self._filled(proof, screening, results, together)
         self._keep(proof, base.record.id)
         return Proven(why, proof)
+
+    def _comparison(self) -> Comparison | None:
+        """What the study says of the two, where it is in the store: that number is shown everywhere."""
+        store = self._proving.store
+        stored = store.newest(digest=digest(resolved(self._question.study)))
+        return comparison_of(load_record(store, stored.id), self._question) if stored else None
 
     def _planned(self, base: Counted, why: Attribution) -> tuple[Proof, tuple[Candidate, ...]]:
         """The proof without its trials, and what is tried."""

@@ -183,7 +183,7 @@ def with_accepted(
     if row.decision not in _MAY_BE_ACCEPTED:
         return row
     allowed, accepted = accepted_ratio(tracked, comparison, since, version)
-    ends = [harm(end, comparison.direction) for end in (comparison.low, comparison.high, comparison.ratio)]
+    ends = [harm(end, comparison.direction) for end in (*comparison.reach, comparison.ratio)]
     shares = [end / allowed for end in ends if end is not None]
     if not (accepted and shares):
         return row
@@ -311,7 +311,7 @@ def decided(comparison: Comparison, limit: float) -> CheckedMetric:
     if comparison.verdict is Verdict.WORSE:
         return CheckedMetric(comparison, limit, Decision.BEYOND)
     # The far end of the interval on the side of the worse, as a ratio above 1.
-    low, high, harm = comparison.low, comparison.high, math.inf
+    (low, high), harm = comparison.reach, math.inf
     if low is not None and high is not None:
         harm = high if comparison.direction is Direction.LOWER else 1 / low if low else math.inf
     if comparison.verdict in {Verdict.BETTER, Verdict.EQUIVALENT} or harm <= 1 + limit:

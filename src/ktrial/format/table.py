@@ -277,9 +277,10 @@ def step(ratio: float | None, value: float | None, unit: str = "", **more: Any) 
     return Cell(ratio, number_format.step(ratio, value, unit), **more)
 
 
-def interval(low: float | None, high: float | None) -> Cell:
-    """The interval of a ratio, in %."""
-    return Cell((low, high), number_format.interval(low, high))
+def interval(low: float | None, high: float | None, none: str = "") -> Cell:
+    """The interval of a ratio, in %. `none`: why there is none, which pages say below a dash."""
+    text = number_format.interval(low, high)
+    return Cell((low, high), text or (number_format.NONE if none else ""), notes=(none,) if none else ())
 
 
 def verdict(reached: "Verdict", **more: Any) -> Cell:

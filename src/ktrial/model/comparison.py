@@ -8,7 +8,10 @@ from typing import Any, NamedTuple
 from ktrial.model.base import Model
 from ktrial.model.design import LevelValue
 from ktrial.model.warnings import DataWarning
-from ktrial.model.workload import BESIDE_THE_OWN, Direction, Mode
+from ktrial.model.workload import BESIDE_THE_OWN, EXACT_MODES, Direction, Mode
+
+ONE_PERTURBATION = "one perturbation: no interval"
+"""What stands in the place of an interval where exact numbers have one perturbation."""
 
 
 class Scatter(StrEnum):
@@ -80,11 +83,26 @@ class Comparison(Model):
     """value / baseline_value; None where one of the two has no number."""
     low: float | None
     high: float | None
-    """The interval of the ratio."""
+    """The interval of the ratio; None where there is none, as of one perturbation."""
     verdict: Verdict
     mode: Mode
     reason: str = ""
     """Why the verdict is inconclusive, in one sentence."""
+
+    @property
+    def no_interval(self) -> str:
+        """Why an exact ratio has no interval; empty where it has one."""
+        return why_no_interval(self.ratio, self.low, self.mode)
+
+    @property
+    def reach(self) -> tuple[float | None, float | None]:
+        """The ends of the interval; where an exact ratio has none, twice that ratio."""
+        return (self.ratio, self.ratio) if self.no_interval else (self.low, self.high)
+
+
+def why_no_interval(ratio: float | None, low: float | None, mode: Mode) -> str:
+    """ONE_PERTURBATION where an exact ratio has no interval; else empty."""
+    return ONE_PERTURBATION if ratio is not None and low is None and mode in EXACT_MODES else ""
 
 
 def what_is_counted(rows: Iterable[tuple[str, str, str]]) -> str:
@@ -127,12 +145,17 @@ class Interaction(Model):
     """effect_beside / effect: 1 where the two effects multiply."""
     low: float | None
     high: float | None
-    """The interval of the ratio."""
+    """The interval of the ratio; None where there is none, as of one perturbation."""
     verdict: Verdict
     """Better, worse: both changes together than each alone tells. Equivalent: within the margin they
     multiply."""
     reason: str = ""
     """Why the verdict is inconclusive, in one sentence."""
+
+    @property
+    def no_interval(self) -> str:
+        """Why an exact ratio has no interval; empty where it has one."""
+        return why_no_interval(self.ratio, self.low, self.mode)
 
 
 class Result(Model):

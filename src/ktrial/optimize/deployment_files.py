@@ -10,6 +10,7 @@ from ktrial.format import number_format
 from ktrial.format.sanitize import one_line
 from ktrial.installation import VERSION
 from ktrial.knobs.catalogue import lenient_reference
+from ktrial.model.comparison import Comparison
 from ktrial.model.study import Study
 from ktrial.model.tuning import Configuration, Effect, Tuned
 from ktrial.studyfile.errors import SearchFailed
@@ -117,11 +118,15 @@ def confirmed_gain(tuned: Tuned) -> str:
     return "; ".join(
         _plain(
             f"{comparison.metric} {number_format.change(comparison.ratio)} "
-            f"(95 %: {number_format.interval(comparison.low, comparison.high)} %)"
+            f"({comparison.no_interval or _of_95(comparison)})"
         )
         for comparison in tuned.comparisons
         if comparison.ratio is not None
     )
+
+
+def _of_95(comparison: Comparison) -> str:
+    return f"95 %: {number_format.interval(comparison.low, comparison.high)} %"
 
 
 def effect_in_words(effect: Effect, metric: str) -> str:

@@ -115,7 +115,7 @@ FIELDS: tuple[Field[ComparisonRow], ...] = (
     ),
     Field(
         Column("interval", "interval", "%", numeric=True, outputs=Output.PEOPLE, width=17.5),
-        lambda row_: interval(row_.comparison.low, row_.comparison.high),
+        lambda row_: interval(row_.comparison.low, row_.comparison.high, row_.comparison.no_interval),
     ),
     Field(Column("low", outputs=Output.PROGRAMS), lambda row_: Cell(row_.comparison.low)),
     Field(Column("high", outputs=Output.PROGRAMS), lambda row_: Cell(row_.comparison.high)),
@@ -376,7 +376,7 @@ def _fields(alone: str, with_other: str) -> tuple[Field[InteractionRow], ...]:
         ),
         Field(
             Column("interval", "interval", "%", numeric=True),
-            lambda row_: interval(row_.interaction.low, row_.interaction.high),
+            lambda row_: interval(row_.interaction.low, row_.interaction.high, row_.interaction.no_interval),
         ),
         Field(
             Column("verdict", "verdict"),

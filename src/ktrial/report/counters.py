@@ -139,7 +139,7 @@ _COMPARED: tuple[Field[CounterRow], ...] = (
     Field(Column("ratio", "change", numeric=True), lambda row: change(row.comparison.ratio)),
     Field(
         Column("interval", "interval", "%", numeric=True, outputs=Output.PEOPLE),
-        lambda row: interval(row.comparison.low, row.comparison.high),
+        lambda row: interval(row.comparison.low, row.comparison.high, row.comparison.no_interval),
     ),
     Field(Column("low", outputs=Output.PROGRAMS), lambda row: Cell(row.comparison.low)),
     Field(Column("high", outputs=Output.PROGRAMS), lambda row: Cell(row.comparison.high)),

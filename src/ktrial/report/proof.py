@@ -1,22 +1,29 @@
 """What a proof says, in sentences for every output."""
 
 from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import replace
 from statistics import median
 from typing import Any
 
 from ktrial.format import number_format
 from ktrial.format.sanitize import shortened
-from ktrial.format.table import Cell, Column, Field, Kind, Table, name, own, table
+from ktrial.format.table import Cell, Column, Field, Kind, Row, RowKind, Table, name, own, row, table
 from ktrial.model.attribution import GroupKind, Proof, ProofSide, Status, Together, Tried
+from ktrial.model.comparison import ONE_PERTURBATION
 
 _MOST_STUDIES = 3
 
 
 def headline(proof: Proof) -> str:
     """What is divided up."""
-    count = number_format.counted(len(proof.differences), "perturbation")
     total = number_format.signed(proof.difference)
-    return f"causes, measured: shares of {total} instructions per operation (the median of {count})"
+    return f"causes, measured: shares of {total} instructions per operation ({_of_which(proof)})"
+
+
+def _of_which(proof: Proof) -> str:
+    """Which number of several the difference is."""
+    count = len(proof.differences)
+    return ONE_PERTURBATION if count == 1 else f"the median of {count} perturbations"
 
 
 def closing(proof: Proof) -> Iterator[str]:
@@ -161,9 +168,33 @@ _VALUE_COLUMNS = 24
 
 
 def causes_table(proof: Proof) -> Table:
-    """One row a candidate that was tried and whose count moved: `report.text.proof` tells of the others."""
+    """One row a candidate that was tried and whose count moved; then what remains, and the whole difference.
+
+    `closing` tells of the other candidates.
+    """
     shown = [cause for cause in proof.tested if cause.status is Status.MEASURED]
-    return table(tuple(_fields(proof)), shown, "causes")
+    causes = table(tuple(_fields(proof)), shown, "causes")
+    if not shown:
+        return causes
+    together = proof.together
+    several = together is not None and len(together.names) > 1 and together.effect is not None
+    rows = [("all together", together.effect or 0.0)] if together and several else []
+    rows += [("not explained", proof.unexplained)]
+    sums = [_sum(proof, causes.columns, *each) for each in rows]
+    whole = _sum(proof, causes.columns, "the difference", proof.difference, RowKind.SUM)
+    return replace(causes, rows=(*causes.rows, *sums, whole))
+
+
+def _sum(
+    proof: Proof, columns: Iterable[Column], title: str, effect: float, kind: RowKind = RowKind.PLAIN
+) -> Row:
+    """What is no single cause: its name, how much it is, and its share of the difference."""
+    cells = {
+        "cause": own(title),
+        "effect": own(number_format.signed(effect)),
+        "share": own(number_format.share(proof.share(effect))),
+    }
+    return row(columns, cells, kind)
 
 
 def _fields(proof: Proof) -> Sequence[Field[Tried]]:
@@ -174,7 +205,7 @@ def _fields(proof: Proof) -> Sequence[Field[Tried]]:
             Column("effect", "its part", numeric=True),
             lambda cause: own(number_format.signed(cause.effect)),
         ),
-        Field(Column("share", "share", "%", numeric=True), lambda cause: _share(proof, cause)),
+        Field(Column("share", "of the difference", "%", numeric=True), lambda cause: _share(proof, cause)),
         Field(
             Column("spread", "over the perturbations", "%", numeric=True), lambda cause: _spread(proof, cause)
         ),
@@ -222,6 +253,7 @@ def proof_as_json(proof: Proof) -> dict[str, Any]:
         "from": list(proof.values_before),
         "to": list(proof.values_after),
         "difference": proof.difference,
+        "of": _of_which(proof),
         "control": proof.control,
         "causes": [_tested(proof, item) for item in proof.tested],
         "groups": [

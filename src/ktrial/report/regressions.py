@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 from ktrial.format import number_format
 from ktrial.format.sanitize import one_line, printable
 from ktrial.format.table import Cell, Column, Field, Table, facts, name, own, table
+from ktrial.model.comparison import why_no_interval
 from ktrial.model.regression import MeasuredVersion, RegressionState, Sighting, TrackedRegression
 from ktrial.model.workload import Mode
 from ktrial.report.history import Crumbs, site_environment, style
@@ -42,6 +43,8 @@ def size(tracked: TrackedRegression) -> str:
     if regression.ratio is None:
         return number_format.NONE
     text = number_format.short_change(regression.ratio)
+    if none := why_no_interval(regression.ratio, regression.low, regression.mode):
+        return f"{text} ({none})"
     if regression.low is None or regression.high is None:
         return text
     ends = (number_format.short_percent(end) for end in (regression.low, regression.high))

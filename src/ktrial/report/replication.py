@@ -69,11 +69,14 @@ def _change(comparison: Comparison | None) -> Cell:
     """On a page its interval stands below it: beside it, the last columns would not fit a desk."""
     if comparison is None:
         return Cell()
-    return replace(change(comparison.ratio), notes=(number_format.interval(comparison.low, comparison.high),))
+    ends = number_format.interval(comparison.low, comparison.high) or comparison.no_interval
+    return replace(change(comparison.ratio), notes=(ends,))
 
 
 def _interval(comparison: Comparison | None) -> Cell:
-    return interval(comparison.low, comparison.high) if comparison else Cell()
+    if comparison is None:
+        return Cell()
+    return interval(comparison.low, comparison.high, comparison.no_interval)
 
 
 def _verdict(comparison: Comparison | None) -> Cell:

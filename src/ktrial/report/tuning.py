@@ -131,7 +131,7 @@ def finalists(tuned: Tuned) -> Table:
         Field(Column("change", "change", numeric=True), lambda finalist: change(finalist.comparison.ratio)),
         Field(
             Column("interval", "interval", "%", numeric=True),
-            lambda finalist: interval(finalist.comparison.low, finalist.comparison.high),
+            lambda finalist: _comparison_interval(finalist.comparison),
         ),
         Field(Column("verdict", "verdict"), lambda finalist: verdict(finalist.comparison.verdict)),
         Field(
@@ -281,7 +281,7 @@ def _front_of(place: int, objective: Objective) -> tuple[Field[FrontPoint], ...]
 
     def of_interval(point: FrontPoint) -> Cell:
         comparison = confirmed(point)
-        return interval(comparison.low, comparison.high) if comparison else Cell()
+        return _comparison_interval(comparison) if comparison else Cell()
 
     def of_verdict(point: FrontPoint) -> Cell:
         if comparison := confirmed(point):
@@ -319,6 +319,10 @@ def _interval(effect: Effect | None) -> Cell:
     return Cell() if effect is None else interval(effect.low, effect.high)
 
 
+def _comparison_interval(comparison: Comparison) -> Cell:
+    return interval(comparison.low, comparison.high, comparison.no_interval)
+
+
 def _value(text: str) -> Cell:
     return name(text) if text else own(number_format.NONE)
 
@@ -328,7 +332,7 @@ _CONFIRMATION: tuple[Field[Comparison], ...] = (
     Field(Column("before", "before", numeric=True), lambda row: quantity(row.baseline_value, row.unit)),
     Field(Column("after", "after", numeric=True), lambda row: quantity(row.value, row.unit)),
     Field(Column("change", "change", numeric=True), lambda row: change(row.ratio)),
-    Field(Column("interval", "interval", "%", numeric=True), lambda row: interval(row.low, row.high)),
+    Field(Column("interval", "interval", "%", numeric=True), _comparison_interval),
     Field(Column("verdict", "verdict"), lambda row: verdict(row.verdict)),
 )
 

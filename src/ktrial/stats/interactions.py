@@ -103,7 +103,8 @@ def exact_interaction(
         reason = across if verdict is Verdict.INCONCLUSIVE else ""
     effects = float(np.exp(np.mean(logs[1] - logs[0]))), float(np.exp(np.mean(logs[3] - logs[2])))
     ratio = float(np.exp(np.mean(np.log(ratios))))
-    return _interaction(place, verdict, reason, effects, (ratio, low, high))
+    ends = (low, high) if len(common) > 1 else (None, None)
+    return _interaction(place, verdict, reason, effects, (ratio, *ends))
 
 
 def timed_interactions(

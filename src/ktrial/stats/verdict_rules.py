@@ -11,7 +11,8 @@ the margin:
   Where values are missing, so that the two arms have unlike perturbations, there is none;
 - where the perturbations move both arms alike, its interval runs from the smallest to the largest ratio
   paired by perturbation. Where they do not, or differ, it runs from min(t)/max(b) to max(t)/min(b): each
-  arm's whole spread, never narrower than the range of paired ratios;
+  arm's whole spread, never narrower than the range of paired ratios. One perturbation has no spread that is
+  known, and so no interval: its one ratio decides;
 - values that are the same in both arms under every perturbation: equivalent;
 - the interval inside [1/(1+m), 1+m]: equivalent;
 - the interval wholly above 1+m, or wholly below 1/(1+m): worse or better, as the metric's direction says;
@@ -98,10 +99,11 @@ def compare(
     is_unpaired = bool(baseline.missing or treatment.missing) and before.keys() != after.keys()
     if before and after and not incomparable:
         if same_numbers(before, after):
-            ratio = low = high = 1.0
+            ratio = 1.0
         elif min(*before.values(), *after.values()) > 0 and not is_unpaired:
             ratio = mean_value(after) / mean_value(before)
-            low, high = interval(before, after)
+        if ratio is not None:
+            low, high = shown_interval(before, after)
     verdict, reason = Verdict.INCONCLUSIVE, incomparable or baseline.missing or treatment.missing
     if not reason:
         verdict, reason = exact_verdict(before, after, metric.direction, margin)
@@ -198,6 +200,17 @@ def interval(before: Values, after: Values) -> tuple[float, float]:
     """The smallest and the largest ratio t/b of what is held together; all values above zero."""
     ratios = [treatment / baseline for baseline, treatment in held_together(before, after)]
     return min(ratios), max(ratios)
+
+
+def shown_interval(before: Values, after: Values) -> tuple[float, float] | tuple[None, None]:
+    """The same as people are shown it: None under one perturbation, of which no spread is known, and where a
+    value is not above zero.
+    """
+    if max(len(before), len(after)) < 2:
+        return None, None
+    if same_numbers(before, after):
+        return 1.0, 1.0
+    return interval(before, after) if min(*before.values(), *after.values()) > 0 else (None, None)
 
 
 def within(before: Values, after: Values, margin: float) -> bool:

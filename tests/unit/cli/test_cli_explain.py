@@ -130,7 +130,9 @@ def rows(text: str) -> list[list[str]]:
 def test_the_functions_of_the_difference_are_ranked_and_summed(cli: CommandLine) -> None:
     result = cli("explain", "-v", *BOTH)
     assert result.status == 0
-    assert f"fork: {OLD} → {NEW}: +420 instructions per operation (+84.00 %)" in result.output
+    title, beneath = result.output.splitlines()[:2]
+    assert title == f"fork: {OLD} → {NEW}: +84 % (one perturbation: no interval), instructions per operation"
+    assert beneath.startswith("rows add up to +420, the mean under one perturbation;")
     table = rows(result.output)
     ranked = [row[0] for row in table if row and row[0] in {"mas_store", "vma_link", "kmem_cache_alloc"}]
     assert ranked[:3] == ["mas_store", "vma_link", "kmem_cache_alloc"]
@@ -230,7 +232,8 @@ def test_a_stored_result_is_explained_without_a_run(cli: CommandLine, world: Wor
     world.kept(OLD, NEW)
     result = cli("explain", "-v", "upgrade")
     assert result.status == 0
-    assert f"fork: {OLD} → {NEW}: +420 instructions per operation" in result.output
+    title = f"fork: {OLD} → {NEW}: +84 % (one perturbation: no interval), instructions per operation"
+    assert result.output.startswith(title)
     assert ["vmstat.pgfault", "10", "30"] in rows(result.output)
     assert world.counted == []
     assert "anew" not in result.output
@@ -413,8 +416,8 @@ def test_an_explanation_is_25_lines_and_ends_with_its_answer(cli: CommandLine, w
     lines = cli("explain", "upgrade").output.splitlines()
     assert len(lines) <= 25
     assert " ".join(" ".join(lines[-2:]).split()).endswith(
-        f"fork runs 84 % more instructions on {NEW} than on {OLD}, net +420: mas_store +700, vma_link −300, "
-        "kmem_cache_alloc → kmem_cache_alloc_noprof +20."
+        f"fork runs 84 % more instructions on {NEW} than on {OLD} (one perturbation: no interval), net +420: "
+        "mas_store +700, vma_link −300, kmem_cache_alloc → kmem_cache_alloc_noprof +20."
     )
     assert "next: ktrial explain upgrade --prove" in lines
 
@@ -426,8 +429,27 @@ def test_the_answer_has_the_studys_number_and_says_that_functions_are_of_one_per
     store = str(a_store(tmp_path / "kept", with_real_profiles(record, ("fork",))))
     (comparison,) = json.loads(cli("show", "1", "--json", "--store", store).output)["comparisons"]
     assert comparison["ratio"] == pytest.approx(1.358, abs=1e-3)
+    interval = (comparison["low"], comparison["high"])
     output = " ".join(cli("explain", "1", "--no-values", "--store", store).output.split())
-    assert (
-        "fork runs 35.8 % more instructions on debian:6.12 than on debian:5.10; by function under one "
-        "perturbation, +51.1 %, net +"
-    ) in output
+    assert "fork: debian:5.10 → debian:6.12: +35.8 %, instructions per operation" in output
+    assert "fork runs 35.8 % more instructions on debian:6.12 than on debian:5.10" in output
+    assert "; by function, under one perturbation, net +" in output
+    assert "51.1 %" not in output, "the counted functions are another total, in instructions"
+    assert "51.1" not in cli("explain", "1", "-v", "--no-values", "--store", store).output.splitlines()[0]
+    change = json.loads(cli("explain", "1", "--json", "--no-values", "--store", store).output)["change"]
+    assert (change["ratio"], change["low"], change["high"]) == (comparison["ratio"], *interval)
+    assert change["no_interval"] == ""
+
+
+def test_kernels_without_a_study_have_one_perturbation_and_no_interval(cli: CommandLine) -> None:
+    """As the stored study does where it has one perturbation."""
+    words = "(one perturbation: no interval)"
+    shown = " ".join(cli("explain", *BOTH).output.split())
+    assert shown.count(words) == 2, "in the title and in the answer"
+    change = json.loads(cli("explain", "--json", *BOTH).output)["change"]
+    assert change == {
+        "ratio": pytest.approx(1.84),
+        "low": None,
+        "high": None,
+        "no_interval": "one perturbation: no interval",
+    }

@@ -27,7 +27,7 @@ from ktrial.model.attribution import (
 from ktrial.model.study import StudyRecord
 from ktrial.report.attribution import Why, explained
 from ktrial.report.csv_and_json import whys_as_json
-from ktrial.report.proof import closing
+from ktrial.report.proof import causes_table, closing, headline
 from ktrial.store.store import open_store
 
 READ_AHEAD = "/sys/block/ram0/queue/read_ahead_kb"
@@ -136,7 +136,24 @@ def test_the_terminal_json_and_markdown_say_the_same(record: StudyRecord, whys: 
     ]
     assert whys_as_json(whys)[1]["proof"] is None
     document = report.study_markdown(record, whys)
-    assert "causes, measured: shares of +1,000 instructions" in document
+    assert "causes, measured: shares of +1,000 instructions per operation (the median of 3 pert" in document
+
+
+def test_shares_add_up_to_the_whole_difference() -> None:
+    """Where several things have a part: all of them together, and what remains."""
+    (cause, nothing) = (proof := a_proof("fork", "debian:6.1", "debian:6.12")).tested
+    again = cause.model_copy(update={"effects": (100.0, 100.0, 100.0)})
+    both = Together(names=("read_ahead_kb", "dirty_ratio"), effects=(340.0, 330.0, 350.0))
+    shown = causes_table(proof.model_copy(update={"tested": (cause, again, nothing), "together": both}))
+    places = {column.key: place for place, column in enumerate(shown.columns)}
+    share = shown.columns[places["share"]]
+    assert share.title == "of the difference, %"
+    rows = [(row.cells[0].text, row.cells[places["effect"]].text) for row in shown.rows[2:]]
+    assert rows == [("all together", "+340"), ("not explained", "+660"), ("the difference", "+1,000")]
+    shares = [float(row.cells[places["share"]].text) for row in shown.rows[2:]]
+    assert sum(shares[:-1]) == shares[-1] == 100.0
+    single = proof.model_copy(update={"values_before": (5000,), "values_after": (6000,)})
+    assert headline(single).endswith("(one perturbation: no interval)")
 
 
 def test_what_makes_the_difference_smaller_is_no_cause_and_says_so() -> None:

@@ -52,6 +52,26 @@ def test_one_treatment_is_one_clause() -> None:
     )
 
 
+def test_one_perturbation_is_said_once_in_the_place_of_intervals() -> None:
+    """`+14.3 % (+14.3 … +14.3)` would pass for certain."""
+    rows = [
+        compare(
+            workload,
+            LOWER,
+            Mode.EXACT_CLOCK,
+            Arm("debian:6.1", {0: 1000.0}),
+            Arm("debian:6.12", {0: value}),
+            margin=0.01,
+        )
+        for workload, value in (("fork", 1143.0), ("pipe", 1031.0))
+    ]
+    assert answer(rows[:1], 0.01).endswith(": +14.3 % (one perturbation: no interval).")
+    assert answer(rows, 0.01) == (
+        "By instructions counted, not time: 2 of 2 workloads got worse from debian:6.1 to debian:6.12: "
+        "fork +14.3 %, pipe +3.1 %; geometric mean of 2: +8.56 %; one perturbation: no interval."
+    )
+
+
 def test_several_treatments_are_a_clause_each() -> None:
     more = [change("fork", 1.2, "debian:7.2"), change("pipe", 1.0, "debian:7.2")]
     assert answer([SIX[0], SIX[3], *more], 0.01) == (

@@ -251,9 +251,10 @@ def test_exchanging_the_arms_exchanges_better_and_worse_and_inverts_the_ratio(
     forth, back = compared(below, above, margin), compared(above, below, margin)
     assert back.verdict is OPPOSITE[forth.verdict]
     assert forth.ratio is not None
-    assert forth.low is not None
     assert back.ratio == pytest.approx(1 / forth.ratio)
-    assert back.high == pytest.approx(1 / forth.low)
+    (low, _), (_, high) = forth.reach, back.reach
+    assert low is not None
+    assert high == pytest.approx(1 / low)
 
 
 @given(values, values, margins)
@@ -282,8 +283,26 @@ def test_an_arm_against_itself_has_a_ratio_of_exactly_1_and_no_change(
     same: tuple[float, ...], margin: float
 ) -> None:
     seen = compared(same, same, margin)
-    assert (seen.ratio, seen.low, seen.high) == (1.0, 1.0, 1.0)
+    assert (seen.ratio, *seen.reach) == (1.0, 1.0, 1.0)
+    assert (seen.low is None) == (len(same) == 1)
     assert seen.verdict is Verdict.EQUIVALENT
+
+
+@pytest.mark.parametrize(
+    ("below", "above", "interval", "said"),
+    [
+        ((100.0,), (114.3,), (None, None), "one perturbation: no interval"),
+        ((100.0,), (100.0,), (None, None), "one perturbation: no interval"),
+        ((100.0, 100.0), (150.0, 150.0), (1.5, 1.5), ""),
+        ((100.0, 0.0), (114.3, 2.0), (None, None), ""),
+    ],
+)
+def test_one_perturbation_has_a_ratio_and_no_interval(
+    below: tuple[float, ...], above: tuple[float, ...], interval: tuple[float | None, ...], said: str
+) -> None:
+    seen = compared(below, above)
+    assert (seen.low, seen.high) == interval
+    assert seen.no_interval == said
 
 
 @given(values, st.floats(0.5, 2.0), margins)
@@ -305,10 +324,11 @@ def test_the_order_of_perturbations_changes_nothing(
 @given(values, values)
 def test_the_ratio_lies_in_its_interval(below: tuple[float, ...], above: tuple[float, ...]) -> None:
     seen = compared(below, above)
-    assert seen.low is not None
-    assert seen.high is not None
+    low, high = seen.reach
+    assert low is not None
+    assert high is not None
     assert seen.ratio is not None
-    assert seen.low * (1 - 1e-12) <= seen.ratio <= seen.high * (1 + 1e-12)
+    assert low * (1 - 1e-12) <= seen.ratio <= high * (1 + 1e-12)
 
 
 @given(st.lists(st.tuples(st.floats(1, 1e9), st.floats(1, 1e9)), min_size=1, max_size=6))
@@ -328,8 +348,9 @@ def test_a_change_is_beyond_the_margin_under_every_perturbation(
     if seen.verdict is Verdict.WORSE:
         assert all(t > b for b, t in zip(below, above, strict=False))
         assert min(above) > max(below) or len(below) == len(above)
-        assert seen.low is not None
-        assert seen.low >= (1 + margin) * (1 - 1e-12)
+        low, _ = seen.reach
+        assert low is not None
+        assert low >= (1 + margin) * (1 - 1e-12)
 
 
 @pytest.mark.parametrize(

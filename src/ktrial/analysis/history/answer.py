@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from ktrial.analysis.answer import measure_of
 from ktrial.format import number_format
 from ktrial.format.number_format import MINUS, SPACE, counted, short_change, short_interval, short_percent
-from ktrial.model.comparison import Verdict
+from ktrial.model.comparison import ONE_PERTURBATION, Verdict
 from ktrial.model.history import ChangeKind, ChangePoint, History, Line, Point
 from ktrial.model.workload import EXACT_MODES, short_labels
-from ktrial.stats.verdict_rules import interval
+from ktrial.stats.verdict_rules import shown_interval
 
 LEAST_TO_JUDGE = 16
 """Numbers in real time that a test needs."""
@@ -61,7 +61,14 @@ class _Sentence:
     @property
     def text(self) -> str:
         """The sentence, with its full stop."""
-        return f"{measure_of({self.line.mode})}{self._said()}."
+        none = f"; {ONE_PERTURBATION}" if self._has_no_interval else ""
+        return f"{measure_of({self.line.mode})}{self._said()}{none}."
+
+    @property
+    def _has_no_interval(self) -> bool:
+        """Whether exact numbers that are compared are of one perturbation."""
+        single = self.line.mode in EXACT_MODES and any(len(point.values) == 1 for point in self._measured)
+        return single and self.line.ratio is not None and self.line.ratio != 1
 
     @property
     def _measured(self) -> list[Point]:
@@ -117,8 +124,8 @@ class _Sentence:
         if ratio is None or [(change.since, change.version) for change in self.line.changes] == [ends]:
             return ""
         low = high = None
-        if self.line.mode in EXACT_MODES and min(*first.values, *last.values) > 0:
-            low, high = interval(first.by_perturbation, last.by_perturbation)
+        if self.line.mode in EXACT_MODES:
+            low, high = shown_interval(first.by_perturbation, last.by_perturbation)
         places = f" from {_name(ends[0])} to {_name(ends[1])} in all" if self.line.changes else words
         joint = ";" if self.line.changes else ","
         return f"{joint}{places} {short_change(ratio)}{short_interval(ratio, low, high)}"

@@ -26,7 +26,7 @@ from ktrial.analysis.history.stored_numbers import is_plain
 from ktrial.model.comparison import Verdict
 from ktrial.model.history import ChangeKind, ChangePoint, Line, Point
 from ktrial.model.workload import EXACT_MODES, Direction, Mode
-from ktrial.stats.verdict_rules import Values, exceeds, interval, mean_value, paired_ratio
+from ktrial.stats.verdict_rules import Values, exceeds, mean_value, paired_ratio, shown_interval
 
 if TYPE_CHECKING:
     from ktrial.stats.change_points import Shift
@@ -132,7 +132,7 @@ def _are_apart(old: Values, new: Values, margin: float) -> bool:
 
 def _change(place: int, kind: ChangeKind, old: Values, new: Values) -> ChangePoint:
     before, after = mean_value(old), mean_value(new)
-    low, high = interval(old, new) if min(*old.values(), *new.values()) > 0 else (None, None)
+    low, high = shown_interval(old, new)
     return ChangePoint(
         place=place,
         kind=kind,

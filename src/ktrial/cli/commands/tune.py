@@ -224,7 +224,7 @@ def _study_again(store: "Store", study: "Study", tuned: "Tuned", kernel: str | N
 def _sentence(tuned: "Tuned", comparisons: "tuple[Comparison, ...]", holds: str) -> str:
 
     def change(comparison: "Comparison") -> str:
-        interval = number_format.interval(comparison.low, comparison.high)
+        interval = number_format.interval(comparison.low, comparison.high) or comparison.no_interval
         return f"{number_format.change(comparison.ratio)} ({interval})"
 
     before = tuned.comparisons[0]

@@ -41,6 +41,7 @@ from ktrial.model.attribution import (
     Tried,
     ValueDifference,
 )
+from ktrial.model.comparison import ONE_PERTURBATION, Comparison
 from ktrial.model.fidelity import NO_FIDELITY, FidelityCitation, FidelityTable
 from ktrial.model.profile import Profile
 from ktrial.model.workload import MODELLED_CYCLES, Mode
@@ -54,7 +55,7 @@ from ktrial.report.proof import causes_table, closing, headline, known_so_far, p
 # Explanations as tables for the terminal: functions, subsystems, and whether they add up.
 
 _LABEL_COLUMNS = 24
-_UNIT = "instructions per operation, counted, not time; a string instruction counts once"
+_UNIT = "counted, not time; a string instruction counts once"
 _COUNTED_ANEW = "The stored trials were not counted by function: {} were counted anew for this."
 _MOST_EVIDENCE = 5
 _SMALLEST = 0.5
@@ -73,17 +74,15 @@ def print_answer(
     explanation = attribution.explanation
     tree = call_tree(attribution.before, attribution.after, explanation)
     screen = Screen(console, more=same_command("-v"))
-    screen.title(breakable(_headline(explanation)), _UNIT)
+    screen.title(breakable(_headline(explanation, attribution.of_study)), _what_rows_are(explanation))
     screen.gap()
     if attribution.counted_anew:
         screen.lines([_COUNTED_ANEW.format(" and ".join(attribution.counted_anew))], "", least=1)
     if proof:
-        causes_measured = causes_table(proof)
-        by_part = sorted(
-            range(len(causes_measured.rows)),
-            key=lambda place: -abs(_measured_causes(proof)[place].effect),
-        )
-        screen.rows(causes_measured, by_part, "cause")
+        causes_measured, single = causes_table(proof), len(_measured_causes(proof))
+        of_all = range(single, len(causes_measured.rows))
+        by_part = sorted(range(single), key=lambda place: -abs(_measured_causes(proof)[place].effect))
+        screen.rows(causes_measured, (*of_all, *by_part), "cause")
     if tree:
         table = call_tree_table(tree, side_headings(explanation))
         for column in ("share", "own"):  # of parts that cancel they say little
@@ -124,24 +123,23 @@ def _answer(attribution: Attribution, tree: CallTree | None, proof: Proof | None
 
     The first number is the study's, over its perturbations; functions are counted under one of them.
     """
-    explanation, study = attribution.explanation, attribution.of_study
+    explanation = attribution.explanation
     before, after = explanation.before, explanation.after
     counted = after.mean / before.mean
-    ratio = study.ratio if study and study.ratio is not None else counted
+    ratio, ends = _change(explanation, attribution.of_study)
     if not explanation.total and ratio == 1:
         return f"{explanation.workload} runs as many instructions on {after.label} as on {before.label}."
     change = number_format.short_change(ratio).lstrip(f"+{number_format.MINUS}")
     amount, than = (
         (f"{change} {'more' if ratio > 1 else 'fewer'}", "than") if ratio != 1 else ("as many", "as")
     )
-    ends = number_format.short_interval(study.ratio, study.low, study.high) if study else ""
     start = (
         f"{explanation.workload} runs {amount} instructions on {after.label} {than} on {before.label}{ends}"
     )
-    if number_format.short_change(ratio) != number_format.short_change(counted):
-        start += f"; by function under one perturbation, {number_format.short_change(counted)}"
     if proof is None:
-        return f"{start}, net {breakable(tables.net_sentence_of(explanation, tree))}."
+        otherwise = number_format.short_change(ratio) != number_format.short_change(counted)
+        net = "; by function, under one perturbation, net" if otherwise else ", net"
+        return f"{start}{net} {breakable(tables.net_sentence_of(explanation, tree))}."
     parts = [
         f"{cause.candidate.name} {_part_of(proof, cause.effect)}"
         for cause in sorted(_measured_causes(proof), key=lambda cause: -abs(cause.effect))[:_MOST_NAMED]
@@ -149,8 +147,21 @@ def _answer(attribution: Attribution, tree: CallTree | None, proof: Proof | None
     count = len(_measured_causes(proof))
     parts += [f"{count - _MOST_NAMED} more"] if count > _MOST_NAMED else []
     parts = parts or ["nothing that was taken back has a part"]
+    if proof.together and proof.together.effect is not None and len(proof.together.names) > 1:
+        parts += [f"together {_part_of(proof, proof.together.effect)}"]
     left = f"not explained {_part_of(proof, proof.unexplained)}"
-    return f"{start}. Measured by taking it back: {', '.join(parts)}; {left}."
+    whole = number_format.rounded(proof.difference)
+    return f"{start}. Measured by taking it back, of {whole} per operation: {', '.join(parts)}; {left}."
+
+
+def _change(explanation: Explanation, study: Comparison | None) -> tuple[float, str]:
+    """The ratio that is shown wherever the two are compared: the study's, with its interval; else that of the
+    one perturbation that was counted.
+    """
+    if study is None or study.ratio is None:
+        return explanation.after.mean / explanation.before.mean, f" ({ONE_PERTURBATION})"
+    ends = number_format.short_interval(study.ratio, study.low, study.high)
+    return study.ratio, f" ({study.no_interval})" if study.no_interval else ends
 
 
 _MOST_NAMED = 3
@@ -173,12 +184,14 @@ def print_explained(
 ) -> None:
     """All of it: functions, modelled costs, what they are in time, what differs, the proof, the answer."""
     explanation = attribution.explanation
+    tree = call_tree(attribution.before, attribution.after, explanation)
     print_explanation(
         explanation,
         top,
         console,
+        of_study=attribution.of_study,
         counted_anew=attribution.counted_anew,
-        tree=call_tree(attribution.before, attribution.after, explanation),
+        tree=tree,
     )
     print_costs(explanation, by, top, console)
     for count, citation in citations.items():
@@ -188,7 +201,6 @@ def print_explained(
     print_differences(attribution, console, everything=everything)
     if proof:
         print_proof(proof, console)
-    tree = call_tree(attribution.before, attribution.after, explanation)
     console.print()
     console.print(Text(one_line(_answer(attribution, tree, proof)), style="bold"))
 
@@ -198,16 +210,18 @@ def print_explanation(
     top: int | None,
     console: Console,
     *,
+    of_study: Comparison | None = None,
     counted_anew: Sequence[str] = (),
     tree: CallTree | None = None,
 ) -> None:
     """The net differences along the tree of calls, where that is known; the functions with the largest
     differences of their own, the rest, the sum; then the same by subsystem.
 
-    `top` None: all of them. `counted_anew`: treatments whose stored trials had no counts by function.
+    `top` None: all of them. `of_study`: what the study says of the two. `counted_anew`: treatments whose
+    stored trials had no counts by function.
     """
-    console.print(Text(one_line(_headline(explanation)), style="bold"), soft_wrap=True)
-    console.print(Text(_UNIT, style="dim"))
+    console.print(Text(one_line(_headline(explanation, of_study)), style="bold"), soft_wrap=True)
+    console.print(Text(_what_rows_are(explanation), style="dim"))
     if counted_anew:
         console.print(one_line(_COUNTED_ANEW.format(" and ".join(counted_anew))))
     console.print()
@@ -241,12 +255,18 @@ def side_headings(explanation: Explanation) -> tuple[str, str]:
     return shortened(" ".join(old), _LABEL_COLUMNS), shortened(" ".join(new), _LABEL_COLUMNS)
 
 
-def _headline(explanation: Explanation) -> str:
-    before, after = explanation.before, explanation.after
-    change = breakable(number_format.change(after.mean / before.mean))
+def _headline(explanation: Explanation, study: Comparison | None) -> str:
+    """`fork: debian:6.1 → debian:6.12: +14.3 % (+13.9 … +14.4), instructions per operation`."""
+    pair = f"{explanation.before.label} → {explanation.after.label}"
+    ratio, ends = _change(explanation, study)
+    change = number_format.short_change(ratio)
+    return f"{explanation.workload}: {pair}: {change}{ends}, instructions per operation"
+
+
+def _what_rows_are(explanation: Explanation) -> str:
+    """Of what the rows are parts: a mean under one perturbation, as only means add up."""
     total = number_format.signed(float(explanation.total))
-    pair = f"{before.label} → {after.label}"
-    return f"{explanation.workload}: {pair}: {total} instructions per operation ({change})"
+    return f"rows add up to {total}, the mean under one perturbation; {_UNIT}"
 
 
 def _closing(explanation: Explanation, shown: Iterable[FunctionDifference]) -> Iterable[str]:
@@ -610,6 +630,15 @@ def _part(explanation: Explanation, part: Fraction) -> dict[str, Any]:
     return {"difference": float(part), "share": explanation.share(part)}
 
 
+def _change_as_json(attribution: Attribution) -> dict[str, Any]:
+    """The change as the study has it, or one perturbation where no study compares the two."""
+    study = attribution.of_study
+    low, high = (study.low, study.high) if study else (None, None)
+    ratio, _ = _change(attribution.explanation, study)
+    none = study.no_interval if study else ONE_PERTURBATION
+    return {"ratio": ratio, "low": low, "high": high, "no_interval": none}
+
+
 def explained_as_json(
     attribution: Attribution, citations: Mapping[str, FidelityCitation | None], proof: Proof | None
 ) -> dict[str, Any]:
@@ -617,6 +646,7 @@ def explained_as_json(
     tree = call_tree(attribution.before, attribution.after, attribution.explanation)
     return {
         **explanation_as_json(attribution.explanation),
+        "change": _change_as_json(attribution),
         "tree": [row._asdict() for row in tree.rows] if tree else None,
         **({"mode": Mode.EXACT_PARALLEL.value} if attribution.before.region.cpus else {}),
         "counted_anew": list(attribution.counted_anew),

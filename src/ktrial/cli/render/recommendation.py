@@ -11,6 +11,7 @@ from ktrial.cli.render.table import fits, in_blocks
 from ktrial.format import number_format
 from ktrial.format.labels import AGREEMENTS
 from ktrial.format.table import Cell, Column, Field, Row, RowKind, Table, name, own, table
+from ktrial.model.comparison import ONE_PERTURBATION
 from ktrial.model.history import Across, Agreement, KernelCandidate, Recommendation
 from ktrial.model.workload import short_labels
 
@@ -122,14 +123,18 @@ def print_across(rows: Sequence[Across], console: Console, *, whole: bool = Fals
     screen.print(across_answer(rows))
 
 
+_EXACT = {"exact", "exact-parallel"}
+"""Machines without blocks."""
+
+
 def _on_machines(row: Across) -> list[str]:
     lines = []
     for machine in row.systems:
         system = machine.system
         about = "; ".join(part for part in (system.machine, system.qemu[:24], system.cpu_model) if part)
-        change = (
-            f"{number_format.change(machine.ratio)} ({number_format.interval(machine.low, machine.high)})"
-        )
+        of_one = ONE_PERTURBATION if system.machine in _EXACT else "one block: no interval"
+        ends = of_one if machine.blocks == 1 else number_format.interval(machine.low, machine.high)
+        change = f"{number_format.change(machine.ratio)} ({ends})"
         lines.append(f"{change}  {about}; study {machine.study_id}")
     if over := row.over_machines:
         change = f"{number_format.change(over.ratio)} ({number_format.interval(over.low, over.high)})"

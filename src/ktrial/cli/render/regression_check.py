@@ -67,6 +67,7 @@ def print_check(check: RegressionCheck, top: int, console: Console, *, whole: bo
         "metric",
     )
     screen.leave_out(len(check.rows) - len(shown), "string-bytes row")
+    screen.lines(no_intervals(check.rows), "", least=1)
     screen.lines([f"{_name(row)}: {row.reason}" for row in check.rows if row.reason], "reason", least=1)
     explained = [row for row in check.rows if row.explanation and top]
     if whole:
@@ -96,6 +97,11 @@ def print_check(check: RegressionCheck, top: int, console: Console, *, whole: bo
     if len(followed) == 1:
         step = f"ktrial history {followed[0].regression.id}"
     screen.print(answer(check), next_step=step, style=f"bold {style}".strip())
+
+
+def no_intervals(rows: Sequence[CheckedMetric]) -> list[str]:
+    """`one perturbation: no interval`, once, where a row has none."""
+    return list(dict.fromkeys(filter(None, (row.comparison.no_interval for row in rows))))
 
 
 def _decides(row: CheckedMetric) -> bool:
@@ -305,7 +311,7 @@ _FIELDS: tuple[Field[CheckedMetric], ...] = (
     Field(Column("change", "change", numeric=True), lambda row: change(row.comparison.ratio)),
     Field(
         Column("interval", "interval", "%", numeric=True),
-        lambda row: interval(row.comparison.low, row.comparison.high),
+        lambda row: interval(row.comparison.low, row.comparison.high, row.comparison.no_interval),
     ),
     Field(
         Column("limit", "limit", numeric=True),

@@ -11,10 +11,10 @@ from pydantic_core import to_json
 from ktrial.analysis.scaling import cpus_factor
 from ktrial.format import number_format
 from ktrial.format.labels import MODE_NAMES, VERDICTS, metric_name
-from ktrial.model.comparison import BriefResult, Verdict
+from ktrial.model.comparison import BriefResult, Verdict, why_no_interval
 from ktrial.model.design import told_apart
 from ktrial.model.study import Study, StudyRecord, treatments
-from ktrial.model.workload import short_labels
+from ktrial.model.workload import Mode, short_labels
 from ktrial.report.attribution import Explain, whys
 from ktrial.report.csv_and_json import record_as_json
 from ktrial.report.site.front_page import SHEET, crumbs, json_text
@@ -136,7 +136,8 @@ def _change(comparison: Mapping[str, Any]) -> _Change:
         metric_name(comparison["metric"], comparison["unit"]),
         told_apart(comparison["treatment"], comparison["baseline"]),
         number_format.step(comparison["ratio"], comparison["value"], comparison["unit"]),
-        number_format.interval(comparison["low"], comparison["high"]),
+        number_format.interval(comparison["low"], comparison["high"])
+        or why_no_interval(comparison["ratio"], comparison["low"], Mode(comparison["mode"])),
         verdict.value,
         VERDICTS[verdict].symbol,
     )
