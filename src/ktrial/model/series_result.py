@@ -44,6 +44,8 @@ class SeriesCell:
     """Functions that the patch changes."""
     profiles: tuple[Profile, Profile] | None = None
     """Before and after, where there is more to say than ≈."""
+    is_idle: bool = False
+    """Whether no function that the patch changes ran in it, by the profiles, and it changes no data."""
 
     @property
     def difference(self) -> Fraction:
@@ -236,6 +238,8 @@ class SeriesResult:
     limits: tuple[tuple[str, float], ...] = ()
     """Label of a workload → the largest change for the worse that is allowed."""
     notes: tuple[str, ...] = ()
+    built_again: tuple[int, ...] = ()
+    """Patches whose kernels were built from nothing, too, and are the same bit by bit."""
 
     def cell(self, number: int, workload: str) -> SeriesCell | None:
         """The cell of a patch and a workload; None where the patch has no kernel of its own."""

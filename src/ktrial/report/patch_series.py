@@ -2,6 +2,7 @@
 
 import textwrap
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -179,11 +180,22 @@ def _facts(result: SeriesResult) -> Iterator[str]:
         "before",
         "limits": ", ".join(dict.fromkeys(f"+{number_format.percentage(size)}" for _, size in result.limits)),
         "marks": marks(result),
+        "built": built_again(result),
         "note": "; ".join((*result.series.notes, *result.notes)),
     }
     for name, text in facts.items():
         if text:
             yield _wrapped(one_line(text.replace("\u00a0", " ")), f"  {name:<8}", " " * 10)
+
+
+def built_again(result: SeriesResult) -> str:
+    """Which kernels were built from nothing, too, and what came of it; empty where none was."""
+    numbers = result.built_again
+    if not numbers:
+        return ""
+    which = f"patch {numbers[0]}" if len(numbers) == 1 else f"patches {', '.join(map(str, numbers))}"
+    kernels, are = ("kernel", "is") if len(numbers) == 1 else ("kernels", "are")
+    return f"built from nothing, too, the {kernels} of {which} {are} the same, bit by bit"
 
 
 def marks(result: SeriesResult) -> str:
@@ -337,7 +349,7 @@ def _cell_lines(cell: SeriesCell, top: int, unit: str) -> Iterator[str]:
     if cell.is_open:
         yield _wrapped(open_text(cell), "    ", "    ")
     for line in beside(cell):
-        yield f"    {line}"
+        yield _wrapped(line, "    ", "    ")
     for row, part in cell.functions(top):
         mark = "*" if cell.is_changed(row) else " "
         yield f"    {_signed(part):>12} {mark} {shortened(one_line(row.name), COLUMNS - 20)}"
@@ -367,8 +379,27 @@ def open_text(cell: SeriesCell) -> str:
     return f"inconclusive: with other layouts of the same code it is between {low} and {high}"
 
 
+IDLE = (
+    "no function that the patch changes ran in it: the difference is of layout or of the order of "
+    "scheduling, not of the patch's code"
+)
+
+
+def idle_lines(result: SeriesResult) -> list[str]:
+    """`hackbench, patch 1, −8.40%: no function that …`: of each change in which nothing of a patch ran."""
+    return [
+        f"{cell.workload}, {_whose(cell)}, {_change(cell)}: {IDLE}"
+        for cell in (*result.cells, *result.totals)
+        if cell.is_told and cell.is_idle
+    ]
+
+
 def beside(cell: SeriesCell) -> Iterator[str]:
-    """Metrics beside the first one that do not stay inside the margin: `modelled-cycles +2.10%, worse`."""
+    """That nothing of the patch ran; metrics beside the first one that do not stay inside the margin:
+    `modelled-cycles +2.10%, worse`.
+    """
+    if cell.is_idle:
+        yield IDLE
     for metric in cell.checked:
         comparison = metric.comparison
         if metric.secondary and comparison.verdict not in INSIDE:
@@ -457,13 +488,21 @@ def _table_row(result: SeriesResult, step: Step, names: list[str]) -> Row:
             TableCell(step.number, str(step.number)),
             TableCell(subject, subject, Kind.PROSE),
             TableCell(state, state, Kind.PROSE),
-            *(_number(cell_text(cell) if cell else "") for cell in cells),
+            *(_cell(cell) for cell in cells),
         )
     )
 
 
+def _cell(cell: SeriesCell | None) -> TableCell:
+    idle = bool(cell and cell.is_told and cell.is_idle)
+    return replace(_number(cell_text(cell) if cell else ""), notes=(_IDLE,) if idle else ())
+
+
 def _number(text: str) -> TableCell:
     return TableCell(text, text)
+
+
+_IDLE = "nothing of the patch ran here: layout or order of scheduling"
 
 
 # A series as a picture: how far each workload is from the base after each patch, in per cent.
@@ -586,6 +625,7 @@ def series_page(result: SeriesResult, command: str, top: int = 3, alone: Sequenc
         .render(
             title=title(result),
             exercised=exercised(result),
+            built_again=built_again(result),
             answer=answer(result),
             pictures=(picture(result), picture(result, "course-narrow", NARROW)),
             height=HEIGHT,
@@ -637,6 +677,7 @@ def as_markdown(result: SeriesResult, command: str, top: int = 3, alone: Sequenc
         *(_patch_in_markdown(result, step, top) for step in result.steps[1:]),
         block("\n".join(alone_lines(result, alone))) if alone else "",
         prose(sums(result)),
+        prose(built_again(result)),
         f"**{prose(answer(result))}**",
         block(command),
     ]

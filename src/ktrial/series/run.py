@@ -16,7 +16,7 @@ from ktrial.experiment.single_kernel import Runs, failed, measure, problem_of
 from ktrial.fault_points import fault_point
 from ktrial.format import number_format
 from ktrial.kernels import Progress
-from ktrial.kernels.build.make import build_seconds
+from ktrial.kernels.build.make import build_seconds, whole_build_seconds
 from ktrial.kernels.errors import BadPatch, KernelError, PatchNotApplied
 from ktrial.kernels.patch_series import as_patch
 from ktrial.kernels.symbols import function_files
@@ -28,7 +28,7 @@ from ktrial.model.trial import Outcome
 from ktrial.model.workload import WorkloadUse
 from ktrial.series.building import Boots, Forward, reason, to_build
 from ktrial.series.errors import SeriesError
-from ktrial.series.selection import MOST_WORKLOADS, executed_in, measured, selected
+from ktrial.series.selection import MOST_WORKLOADS, executed_in, measured, nothing_ran, selected
 from ktrial.store.store import Store
 
 Limits = Mapping[str, float]
@@ -85,17 +85,17 @@ class SeriesRun:
         ).steps()
         base = steps[0].kernel
         assert base is not None, "without a base nothing was built"
-        self._check_builds(steps)
+        again = self._check_builds(steps)
         changed = [name for step in steps for name in step.functions]
         if not any(step.is_own for step in steps[1:]):
-            return self._without_change(steps), ()
+            return replace(self._without_change(steps), built_again=again), ()
         coverage = self._coverage(base, changed)
         selection = selected(changed, coverage.profiles)
         uses = self.measurement.workloads or self._uses(selection, coverage)
         fault_point("series.selected")
         measurement = replace(self.measurement, workloads=uses)
         comparing = _Comparing(self, measurement, tuple(steps), selection, coverage)
-        result = comparing.result()
+        result = replace(comparing.result(), built_again=again)
         if not self.each_alone:
             return result, ()
         self.tell("each patch alone on the base")
@@ -110,14 +110,20 @@ class SeriesRun:
         )
         return result, one_by_one.of(steps, result.cells)
 
-    def _check_builds(self, steps: Sequence[Step]) -> None:
-        """Raise SeriesError where a kernel of the series is another one in an empty build tree."""
+    def _check_builds(self, steps: Sequence[Step]) -> tuple[int, ...]:
+        """The numbers of the patches whose kernels were built in an empty build tree, too.
+
+        Raises SeriesError where one of them is another kernel there.
+        """
         builder = self.runs.resources.builder
         progress = self.runs.observer.progress_of(self.series.origin)
-        for step in rebuilt(steps, self.rebuild_every):
+        again = rebuilt(steps, self.rebuild_every)
+        if again:
+            self.tell(self._why_again(len(again)))
+        for step in again:
             assert step.kernel is not None, "it was built"
             assert step.build is not None, "a step with a kernel has one"
-            self.tell(f"{step.number}/{len(steps) - 1}: building it from nothing, to compare")
+            self.tell(f"{step.number}/{len(steps) - 1}: building it from nothing{_about()}")
             if not builder.same_from_nothing(step.kernel, step.build, progress):
                 raise SeriesError(
                     f"The series is not to be trusted: the kernel of patch {step.number} is another one when "
@@ -125,6 +131,15 @@ class SeriesRun:
                     "got into it.",
                     hint="read what the patches change in Makefiles and scripts; --rebuild 1 names the first",
                 )
+            self.tell(f"{step.number}/{len(steps) - 1}: both builds are the same, bit by bit")
+        return tuple(step.number for step in again)
+
+    def _why_again(self, count: int) -> str:
+        kernels = number_format.counted(count, "kernel")
+        return (
+            f"building {kernels} of the series from nothing, too: what a patch's makefile leaves in a build "
+            "tree would be in every later kernel; --rebuild 0 leaves it out"
+        )
 
     def _without_change(self, steps: list[Step]) -> SeriesResult:
         """The result where no patch makes another image: nothing is measured."""
@@ -150,6 +165,12 @@ class SeriesRun:
         else:
             uses = [candidate for candidate in self.candidates if candidate.label not in coverage.failed]
         return tuple({use.label: use for use in (*uses, NULL_CONTROL)}.values())
+
+
+def _about() -> str:
+    """`, about 9 min 3 s by earlier builds here`; empty where none was measured."""
+    seconds = whole_build_seconds()
+    return f", about {number_format.duration(seconds)} by earlier builds here" if seconds else ""
 
 
 def rebuilt(steps: Sequence[Step], every: int) -> list[Step]:
@@ -266,7 +287,11 @@ class _Comparing:
         else:
             values = [_value(record, use.label) for record in (before[1], after[1])]
         changed = after[0].functions if number else self.selection.changed
-        cell = SeriesCell(number, use.label, values[0], values[1], tuple(rows), explanation, changed)
+        data = after[0].data if number else [name for step in self.steps for name in step.data]
+        idle = bool(old and new) and not data and nothing_ran(changed, (old, new))
+        cell = SeriesCell(
+            number, use.label, values[0], values[1], tuple(rows), explanation, changed, is_idle=idle
+        )
         return replace(cell, profiles=(old, new)) if old and new and cell.is_told else cell
 
 
@@ -401,8 +426,14 @@ class Estimate:
 
     builds: int
     """Kernels that may have to be compiled, with the base."""
+    rebuilds: int
+    """How many of them from nothing, to compare."""
+    boots: int
+    """Kernels that may have to be booted."""
     build_seconds: float | None
     """A build, on this host, by past ones; None where there are none."""
+    rebuild_seconds: float | None
+    """The same of a build from nothing."""
     trials: int
     """Of the steps, at most."""
     trial_seconds: float | None
@@ -411,14 +442,17 @@ class Estimate:
     @property
     def seconds(self) -> float | None:
         """Of everything; None where nothing tells."""
-        if (self.builds and self.build_seconds is None) or self.trial_seconds is None:
+        kinds = ((self.builds - self.rebuilds, self.build_seconds), (self.rebuilds, self.rebuild_seconds))
+        if self.trial_seconds is None or any(count and seconds is None for count, seconds in kinds):
             return None
-        return self.builds * (self.build_seconds or 0.0) + self.trials * self.trial_seconds
+        return sum(count * (seconds or 0.0) for count, seconds in kinds) + self.trials * self.trial_seconds
 
     def words(self) -> str:
         """In a sentence."""
         builds = number_format.counted(self.builds, "kernel")
-        text = f"at most {builds} to compile and {number_format.counted(self.trials, 'trial')} to run"
+        again = f" ({self.rebuilds} of them from nothing, to compare)" if self.rebuilds else ""
+        trials = number_format.counted(self.trials, "trial")
+        text = f"at most {builds} to compile{again}, {self.boots} to boot and {trials} to run"
         if self.seconds is None:
             return f"{text}; how long that takes is not known yet on this machine"
         return f"{text}: about {number_format.duration(self.seconds)}, by earlier ones here"
@@ -427,7 +461,10 @@ class Estimate:
         """What `--dry-run --json` prints."""
         return {
             "builds": self.builds,
+            "rebuilds": self.rebuilds,
+            "boots": self.boots,
             "build_seconds": self.build_seconds,
+            "rebuild_seconds": self.rebuild_seconds,
             "trials": self.trials,
             "trial_seconds": self.trial_seconds,
             "seconds": self.seconds,
@@ -447,7 +484,10 @@ def estimate(series_run: SeriesRun) -> Estimate:
     chosen = len(series_run.measurement.workloads) or MOST_WORKLOADS + 1
     return Estimate(
         builds=builds,
+        rebuilds=rebuilds,
+        boots=images,
         build_seconds=build_seconds(),
+        rebuild_seconds=whole_build_seconds(),
         trials=images * series_run.measurement.perturbations,
         trial_seconds=_trial_seconds(series_run.runs.store, chosen),
     )

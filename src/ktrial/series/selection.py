@@ -72,6 +72,12 @@ def executed_in(profile: Profile, names: Collection[str]) -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
+def nothing_ran(changed: Collection[str], profiles: Iterable[Profile | None]) -> bool:
+    """Whether none of the functions that a patch changes ran in any of these; not where it changes none."""
+    names = frozenset(changed)
+    return bool(names) and not any(executed_in(profile, names) for profile in profiles if profile)
+
+
 def _choice(use: WorkloadUse, profile: Profile, names: frozenset[str]) -> Choice | None:
     counts = executed_in(profile, names)
     share = sum(counts.values()) / max(1, profile.region.instructions)

@@ -9,7 +9,7 @@ from ktrial.model.profile import FunctionCount, OperationCounts, Profile, Region
 from ktrial.model.series_result import Selection, SeriesResult
 from ktrial.model.study import Measurement
 from ktrial.model.workload import WorkloadUse
-from ktrial.series.selection import executed_in, selected
+from ktrial.series.selection import executed_in, nothing_ran, selected
 
 
 def profile(name: str, **functions: int) -> tuple[WorkloadUse, Profile]:
@@ -76,6 +76,14 @@ def test_the_compilers_numbers_are_no_part_of_a_name_and_modules_are_not_the_ima
 @pytest.mark.parametrize("count", [0])
 def test_a_function_that_was_only_entered_in_name_does_not_count(count: int) -> None:
     assert names(["copy"], profile("fork", copy=count)) == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "nothing"), [(["gone"], True), (["gone", "used"], False), ([], False)], ids=str
+)
+def test_a_patch_ran_nowhere_where_none_of_its_functions_did(changed: list[str], nothing: bool) -> None:
+    sides = [profile("hackbench", schedule=900)[1], profile("hackbench", used=1)[1]]
+    assert nothing_ran(changed, sides) is nothing
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from tests.support.scripted import ScriptedMachine
 from tests.support.series import SeriesBuilder, a_series, answer, names_in, runs
 
 from ktrial.experiment.resources import Builder
+from ktrial.kernels.build.make import remember_build
 from ktrial.kernels.errors import KernelError, OptionNotTaken
 from ktrial.kernels.patch_series import series_in_quilt
 from ktrial.model.kernel import Build, CodeDifference, Kernel, Patch
@@ -18,7 +19,7 @@ from ktrial.model.regression_check import Decision
 from ktrial.model.series_result import SeriesCell, SeriesResult, StepState
 from ktrial.model.study import MachineSettings, Measurement
 from ktrial.model.workload import WorkloadUse
-from ktrial.report.patch_series import COLUMNS, as_text
+from ktrial.report.patch_series import COLUMNS, as_markdown, as_text, idle_lines, series_page
 from ktrial.series.errors import SeriesError
 from ktrial.series.run import SeriesRun, differs, estimate, rebuilt
 from ktrial.store.store import Store, open_store
@@ -320,6 +321,64 @@ def test_of_strangers_kernels_some_and_the_last_are_built_from_nothing_too(
     names = ("cost-fork-10", "cost-fork-20", "cost-fork-30")
     steps = run(tmp_path / "x", *names).steps
     assert [step.number for step in rebuilt(steps, every)] == numbers
+
+
+def test_why_and_for_how_long_a_kernel_is_built_again_is_told_and_what_came_of_it(tmp_path: Path) -> None:
+    told: list[str] = []
+    with open_store(str(tmp_path / "x.db")) as store:
+        series_run = replace(
+            asked(tmp_path, store, "cost-fork-10", "noop"), tell=told.append, rebuild_every=24
+        )
+        remember_build(540.0, from_nothing=True)
+        result = series_run.run()
+    assert result.built_again == (1,)
+    again = [line for line in told if "from nothing" in line or "bit by bit" in line]
+    assert again == [
+        "building 1\u00a0kernel of the series from nothing, too: what a patch's makefile leaves in a build "
+        "tree would be in every later kernel; --rebuild 0 leaves it out",
+        "1/2: building it from nothing, about 9\u00a0min 0\u00a0s by earlier builds here",
+        "1/2: both builds are the same, bit by bit",
+    ]
+    page = series_page(result, "ktrial series")
+    assert "Built from nothing, too, the kernel of patch 1 is the same, bit by bit" in page
+    text = " ".join(as_text(result, "ktrial series").split())
+    assert "built from nothing, too, the kernel of patch 1 is the same, bit by bit" in text
+    assert "from nothing" not in as_text(replace(result, built_again=()), "ktrial series")
+
+
+def test_an_estimate_has_builds_boots_and_a_time_only_where_it_was_measured(tmp_path: Path) -> None:
+    with open_store(str(tmp_path / "x.db")) as store:
+        series_run = replace(asked(tmp_path, store, "cost-fork-10", "cost-pipe-5"), rebuild_every=24)
+        words = estimate(series_run).words().replace("\u00a0", " ")
+        assert words == (
+            "at most 4 kernels to compile (1 of them from nothing, to compare), 3 to boot and 6 trials to "
+            "run; how long that takes is not known yet on this machine"
+        )
+        series_run.run()
+        (tmp_path / "other").mkdir()
+        more = asked(tmp_path / "other", store, "cost-fork-1", "cost-pipe-2")
+        more = replace(more, rebuild_every=24)
+        remember_build(60.0, from_nothing=False)
+        assert estimate(more).seconds is None, "how long a build from nothing takes is not known"
+        remember_build(600.0, from_nothing=True)
+        planned = estimate(more)
+        assert (planned.builds, planned.rebuilds, planned.seconds is not None) == (4, 1, True)
+        assert planned.seconds
+        assert round(planned.seconds) == 3 * 60 + 600
+
+
+def test_a_change_beside_which_nothing_of_the_patch_ran_says_so(tmp_path: Path) -> None:
+    """hackbench moves by 8 % where another layout of the same code schedules otherwise."""
+    result = run(tmp_path, "cost-fork-50")
+    idle = replace(result, cells=tuple(replace(cell, is_idle=True) for cell in result.cells))
+    words = "no function that the patch changes ran in it: the difference is of layout"
+    assert words not in " ".join(as_text(result, "x").split())
+    assert words in " ".join(as_text(idle, "x").split())
+    assert max(map(len, as_text(idle, "x").splitlines())) <= COLUMNS
+    assert words in as_markdown(idle, "x")
+    assert "nothing of the patch ran here" in series_page(idle, "x")
+    (line,) = idle_lines(idle)
+    assert line.startswith(f"fork, patch 1, +5.00%: {words}")
 
 
 def test_a_series_whose_kernel_is_another_one_from_nothing_is_not_trusted(tmp_path: Path) -> None:

@@ -34,9 +34,11 @@ from ktrial.model.study import Measurement
 from ktrial.model.workload import WorkloadUse
 from ktrial.report.patch_series import (
     answer,
+    built_again,
     cost_lines,
     counted,
     exercised,
+    idle_lines,
     marks,
     terminal_rows,
     title,
@@ -284,6 +286,9 @@ def print_series(result: SeriesResult, console: Console) -> None:
     screen.lines(cost_lines(result, _MOST_FUNCTIONS), "place", heading=heading)
     if meaning := marks(result):
         screen.lines([meaning], "", least=1)
+    screen.lines(idle_lines(result), "change beside which nothing ran", least=1)
+    if again := built_again(result):
+        screen.lines([again], "", least=1)
     screen.leave_out(len(result.series.patches), "patch report")
     screen.print(answer(result))
 
@@ -310,6 +315,7 @@ def as_json(result: SeriesResult, command: str, alone: Sequence[Alone] = ()) -> 
         "machine": result.measurement.settings.model_dump(mode="json"),
         "workloads": [use.label for use in result.measurement.workloads],
         "exact": result.is_exact,
+        "built_again": list(result.built_again),
         "patches": [_step(result, step) for step in result.steps[1:]],
         "totals": [_cell(cell) for cell in result.totals],
         "alone": [
@@ -358,6 +364,7 @@ def _cell(cell: SeriesCell) -> dict[str, Any]:
         "ratio": cell.ratio,
         "inside": cell.is_inside,
         "open": cell.is_open,
+        "idle": cell.is_idle,
         "decision": cell.decision.value,
         "metrics": [
             {

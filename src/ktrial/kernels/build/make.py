@@ -777,6 +777,12 @@ def build_seconds() -> float | None:
     return float(statistics.median(build["seconds"] for build in again)) if again else None
 
 
+def whole_build_seconds() -> float | None:
+    """About how long a build from nothing takes, by past ones: their median; None without any."""
+    past = [build["seconds"] for build in _builds() if build["from_nothing"]]
+    return float(statistics.median(past)) if past else None
+
+
 def _options_set(config: str) -> int:
     return len(re.findall(r"^CONFIG_\w+=[ym]$", config, re.MULTILINE))
 
