@@ -1,7 +1,8 @@
-"""How often change points are found in noise, and steps where they are: ktrial, and Apache Otava beside it.
+"""How often change points are found in noise, and steps where they are; Apache Otava and PELT beside ktrial.
 
 Otava wants its own versions of numpy and scipy, so it runs in its own environment: the Python of the program
-`otava` in PATH (`pipx install apache-otava`).
+`otava` in PATH (`pipx install apache-otava`). PELT is that of ruptures, where the same environment has it
+(`pipx inject apache-otava ruptures`): normal costs, at least 3 points a segment, penalty 3 log n.
 """
 
 import json
@@ -13,6 +14,7 @@ from pathlib import Path
 import numpy as np
 from rich.table import Table
 from tests.support.noise_models import MEMORY, NEAR, Values, noise, with_steps
+from tests.support.noisy_series import KINDS, share_placed
 
 from bench.row import Row, median, seconds
 from ktrial.stats.change_points import shifts
@@ -29,6 +31,18 @@ for series in json.load(sys.stdin):
     found.append([int(point.index) for point in points])
 print(json.dumps(found))
 """
+_PELT = """
+import json, sys
+import numpy as np
+import ruptures
+found = []
+for series in json.load(sys.stdin):
+    values = np.array(series)
+    noise = np.median(np.abs(np.diff(values))) / 0.6745 / 2**0.5
+    fitted = ruptures.Pelt(model="l2", min_size=3, jump=1).fit(values / noise)
+    found.append(fitted.predict(pen=3 * np.log(len(values)))[:-1])
+print(json.dumps(found))
+"""
 Found = list[list[int]]
 Finder = Callable[[Sequence[Values]], Found]
 
@@ -37,7 +51,7 @@ def rows() -> Iterator[Row]:
     """How long series of 100 and of 100,000 points take."""
     rng = np.random.default_rng(1)
     short, _ = with_steps(rng, noise(rng, SERIES, POINTS, 0.0))
-    other = _otava_finder()
+    other = _finder(_OTAVA)
     yield Row(
         f"change points of {SERIES} series of {POINTS} points",
         seconds(lambda: _ktrial(list(short))),
@@ -51,10 +65,14 @@ def rows() -> Iterator[Row]:
 
 
 def tables() -> Iterator[Table]:
-    """Of 200 series of 100 points: how many of pure noise show a change; of how many a step is found."""
+    """Of 200 series of 100 points: how many of pure noise show a change; of how many a step is found.
+
+    And of 200 of 120 points: levels that come back, steps in a row, walks.
+    """
     finders: dict[str, Finder] = {"ktrial": _ktrial}
-    if other := _otava_finder():
-        finders["Otava, p < 0.001"] = other
+    for name, script in (("Otava, p < 0.001", _OTAVA), ("PELT", _PELT)):
+        if other := _finder(script):
+            finders[name] = other
     drawn = Table(
         "noise",
         *(f"{name}: false" for name in finders),
@@ -69,6 +87,18 @@ def tables() -> Iterator[Table]:
         shares = [_share(_near(find(list(stepped)), list(places))) for find in finders.values()]
         drawn.add_row(name, *false, *shares)
     yield drawn
+    others = Table("series", *finders, title=f"{SERIES} series of 120 points: changes within ±{NEAR}")
+    for name, draw in KINDS.items():
+        series, ends = draw(np.random.default_rng(3), SERIES)
+        changes = {finder: find(list(series)) for finder, find in finders.items()}
+        if any(ends):
+            cells = [f"{100 * share_placed(ends, seen, NEAR):.1f} %" for seen in changes.values()]
+            others.add_row(name, *cells)
+        else:
+            others.add_row(
+                f"{name}: any change", *(_share(list(map(bool, seen))) for seen in changes.values())
+            )
+    yield others
 
 
 def _near(placed: Found, places: Sequence[int]) -> list[bool]:
@@ -84,17 +114,21 @@ def _ktrial(series: Sequence[Values]) -> Found:
     return [[shift.place for shift in shifts(one)] for one in series]
 
 
-def _otava_finder() -> Finder | None:
+def _finder(script: str) -> Finder | None:
+    """What the script finds in Otava's environment; None where there is none, or it lacks a package."""
     program = shutil.which("otava")
     first = Path(program).read_bytes().partition(b"\n")[0] if program else b""
     if not first.startswith(b"#!"):
         return None
     python = first[2:].decode().split()
+    tried = subprocess.run([*python, "-c", script], input="[]", capture_output=True, text=True, check=False)
+    if tried.returncode:
+        return None
 
     def find(series: Sequence[Values]) -> Found:
         asked = json.dumps([list(one) for one in series])
         done = subprocess.run(
-            [*python, "-c", _OTAVA],
+            [*python, "-c", script],
             input=asked,
             capture_output=True,
             text=True,

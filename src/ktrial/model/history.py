@@ -114,6 +114,8 @@ class Line(Model):
     ratio: float | None = None
     """The last value by the first one, paired as the points' ratios are."""
     changes: tuple[ChangePoint, ...] = ()
+    wanders: bool = False
+    """In real time: neighbours are so much alike that there is no level that could change (a random walk)."""
     alone: str = ""
     """Why this is not in one line with the others, in one sentence; empty for the first line."""
     answer: str = ""

@@ -4,6 +4,7 @@ import io
 import re
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from rich.console import Console
 
@@ -173,3 +174,15 @@ def test_steps_are_named_in_the_order_of_versions() -> None:
     text = a_history(a_line([100.0, 110.0, 100.0])).answer
     places = [text.index(f"from debian:6.{first} to debian:6.{last}") for first, last in pairwise(range(3))]
     assert places == sorted(places)
+
+
+def test_numbers_in_real_time_that_wander_are_not_judged_and_a_short_excursion_is() -> None:
+    rng = np.random.default_rng(8)
+    walk = a_history(a_line(list(1000 + 5 * rng.standard_normal(60).cumsum()), mode=Mode.TIMED))
+    assert walk.answer.startswith(
+        "whether fork changed is not judged: its numbers wander like a random walk, without a level"
+    )
+    slow = a_line(
+        [*(1000 + rng.standard_normal(30)), *[1008.0] * 5, *(1000 + rng.standard_normal(30))], mode=Mode.TIMED
+    )
+    assert [change.version for change in a_history(slow).lines[0].changes] == ["debian:6.30", "debian:6.35"]

@@ -95,9 +95,14 @@ class _Sentence:
         return f"{self._subject} got {joined}{self._in_all()}"
 
     def _unjudged(self) -> str:
-        """Of fewer numbers in real time than a test needs; empty where they are judged."""
+        """Why numbers in real time are not judged: they are too few, or wander; else empty."""
         if self.line.mode in EXACT_MODES or self.line.changes:
             return ""
+        if self.line.wanders:
+            return (
+                f"whether {self._subject} changed is not judged: its numbers wander like a random walk, "
+                "without a level; measure versions side by side in one study"
+            )
         points = self.line.points
         numbers = max(len(points), sum(len(point.values) for point in points))
         if numbers >= LEAST_TO_JUDGE:

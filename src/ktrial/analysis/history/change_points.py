@@ -48,7 +48,12 @@ def with_changes(lines: Sequence[Line], margin: float, alpha: float) -> tuple[Li
         return steps([point.by_perturbation for point in line.points], margin)
 
     return tuple(
-        line.model_copy(update={"changes": tuple(_described(changes(place, line), line))})
+        line.model_copy(
+            update={
+                "changes": tuple(_described(changes(place, line), line)),
+                "wanders": place in timed and _wanders(line),
+            }
+        )
         for place, line in enumerate(lines)
     )
 
@@ -153,10 +158,7 @@ def _shifts_of(timed: Mapping[int, Line], alpha: float) -> dict[int, tuple[Chang
     many = {name: line for name, line in named.items() if len(line.points) >= _LEAST_POINTS}
     few = {name: line for name, line in named.items() if name not in many}
     share = alpha * len(many) / len(named)
-    levels = {
-        name: [_log(median(point.values)) for point in line.points if point.values]
-        for name, line in many.items()
-    }
+    levels = {name: _levels(line) for name, line in many.items()}
     many_shifts = shifts_of_all(levels, alpha=share)
     # The trials of few versions: blocks, randomly ordered in time, so that their noise has no memory.
     by_trial = {name: _trials(line.points) for name, line in few.items()}
@@ -167,6 +169,16 @@ def _shifts_of(timed: Mapping[int, Line], alpha: float) -> dict[int, tuple[Chang
     )
     moved = {name: _at_versions(few_shifts[name], by_trial[name][1]) for name in few}
     return {int(name): _as_changes(shifts, named[name]) for name, shifts in (many_shifts | moved).items()}
+
+
+def _levels(line: Line) -> list[float]:
+    return [_log(median(point.values)) for point in line.points if point.values]
+
+
+def _wanders(line: Line) -> bool:
+    from ktrial.stats.change_points import wanders
+
+    return len(line.points) >= _LEAST_POINTS and wanders(_levels(line))
 
 
 def _log(value: float) -> float:
