@@ -42,6 +42,8 @@ _OF_THE_LINKER = re.compile(
 _DATA_SECTIONS = (".data", ".rodata", ".data..read_mostly", ".data..ro_after_init", ".init.data")
 _TEXT_BYTES = 24
 """Of what has no symbol of its own (texts, jump tables): so much must be the same."""
+_FEWEST_JUMPS, _MOST_JUMPS = 4, 4096
+"""Entries of a table of jumps: compilers compare one after another below (gcc: case-values-threshold)."""
 _TAB, _LEVEL = 9, 1
 """Of the bytes below 32 the first that texts have, and the one before a message's level (KERN_SOH)."""
 
@@ -243,12 +245,34 @@ class _ImagePair:
         return self._known[key]
 
     def _leads_alike(self, old: int, new: int) -> bool:
-        names, offset = self._before.names_at(old)
-        other_names, other_offset = self._after.names_at(new)
-        if offset == other_offset and names & other_names and offset < FARTHEST:
+        if self._same_symbol(old, new):
             return True
         texts = self._before.bytes_at(old, _TEXT_BYTES), self._after.bytes_at(new, _TEXT_BYTES)
-        return any(texts[0]) and _text(texts[0]) == _text(texts[1])
+        return (any(texts[0]) and _text(texts[0]) == _text(texts[1])) or self._jump_alike(old, new)
+
+    def _same_symbol(self, old: int, new: int) -> bool:
+        names, offset = self._before.names_at(old)
+        other_names, other_offset = self._after.names_at(new)
+        return offset == other_offset and bool(names & other_names) and offset < FARTHEST
+
+    def _jump_alike(self, old: int, new: int) -> bool:
+        """Whether tables of jumps begin there, as a `switch` has them, that lead to the same places.
+
+        Such a table has no symbol, and its entries are addresses inside one function: it ends in both images
+        where the next word is none.
+        """
+        within: frozenset[str] = frozenset()
+        for entry in range(_MOST_JUMPS):
+            sides = ((self._before, old), (self._after, new))
+            words = [int.from_bytes(image.bytes_at(start + 8 * entry, 8), "little") for image, start in sides]
+            names = [image.names_at(word)[0] for (image, _), word in zip(sides, words, strict=True)]
+            within = within or names[0] & names[1]
+            belong = [bool(within & own) for own in names]
+            if not any(belong):
+                return entry >= _FEWEST_JUMPS
+            if not all(belong) or not self._same_symbol(*words):
+                return False
+        return True
 
 
 def _text(content: bytes) -> bytes:

@@ -1,9 +1,11 @@
 """What differs in two images, apart from where things lie. The images are small, and really linked."""
 
+import re
 from pathlib import Path
 
 import pytest
 from tests.support.kernel_images import a_kernel_of
+from tests.support.real_runs import run_shown
 
 from ktrial.kernels.image_difference import code_difference, same_image
 from ktrial.model.kernel import CodeDifference
@@ -14,6 +16,25 @@ WARNINGS = """asm(".pushsection .rodata, \\"a\\"; .balign 4;"
     " .long wake - .; .long slice - .; .word {second}, 0x905;"
     " __stop___bug_table: .popsection");"""
 MORE = '__attribute__((noinline)) int balance(int task) { said = "balanced"; return pick(task) << 3; }'
+
+
+FURTHER = """asm(".pushsection .text; .skip 64; .popsection;"
+    ".pushsection .rodata, \\"a\\"; .fill 64, 1, 9; .popsection");"""
+"""All that follows lies 64 bytes further, code and constants."""
+DECODE = """int fork_one(int task);
+__attribute__((noinline)) int decode(int kind) {{
+    switch (kind) {{
+    case {cases[0]}: return pick(5) ^ 7;
+    case {cases[1]}: return wake(3) ^ 1;
+    case {cases[2]}: return fork_one(9) + 1;
+    case {cases[3]}: return pick(wake(4)) + 2;
+    case {cases[4]}: return wake(pick(6)) - 2;
+    case {cases[5]}: return fork_one(pick(8)) + 3;
+    }}
+    return 0;
+}}
+"""
+"""With a table of jumps, as `insn_get_immediate` has it (arch/x86/lib/insn.c)."""
 
 
 def warnings_at(first: int, second: int) -> str:
@@ -32,6 +53,22 @@ def test_a_changed_constant_is_a_changed_function_and_its_callers_are_not(tmp_pa
     first = a_kernel_of(tmp_path, "one")
     second = a_kernel_of(tmp_path, "other", inserted=MORE, waking=2)
     assert code_difference(first, second) == CodeDifference(functions=("balance", "wake"))
+
+
+@pytest.mark.parametrize(
+    ("cases", "changed"),
+    [((0, 1, 2, 3, 4, 5), ()), ((1, 0, 2, 3, 4, 5), ("decode",)), ((0, 1, 2, 3, 5, 4), ("decode",))],
+    ids=str,
+)
+def test_a_switch_is_changed_where_its_table_leads_elsewhere_not_where_it_only_moved(
+    cases: tuple[int, ...], changed: tuple[str, ...], tmp_path: Path
+) -> None:
+    first = a_kernel_of(tmp_path, "one", inserted=DECODE.format(cases=range(6)))
+    second = a_kernel_of(tmp_path, "other", inserted=FURTHER + DECODE.format(cases=cases))
+    assert first.vmlinux is not None
+    listing = run_shown(["objdump", "-d", "--disassemble=decode", str(first.vmlinux)]).stdout
+    assert re.search(r"jmp +\*-0x", listing), "there is a table of jumps"
+    assert code_difference(first, second) == CodeDifference(functions=changed)
 
 
 def test_a_changed_variable_is_told_as_data(tmp_path: Path) -> None:
