@@ -1,7 +1,7 @@
-"""What is kept of published changes, and whether its sign is the one that was reported."""
+"""What is kept of published changes, and what the verdict on it is worth beside the report."""
 
 import pytest
-from docs.measured.blocks.published_changes import sign
+from docs.measured.blocks.published_changes import scored
 from docs.measured.published_result import reduced
 
 
@@ -39,14 +39,17 @@ def test_a_change_of_which_nothing_ran_is_told_as_that() -> None:
 
 
 @pytest.mark.parametrize(
-    ("theirs", "low", "ratio", "high", "says"),
+    ("theirs", "low", "ratio", "high", "score"),
     [
-        (1.067, 0.93, 0.94, 0.95, "the same"),  # it costs less: the rate is higher
-        (0.9, 0.93, 0.94, 0.95, "the other"),
-        (0.9, 1.04, 1.05, 1.06, "the same"),
-        (1.1, 0.99, 1.01, 1.02, "none"),  # not told apart from nothing
-        (1.1, 1.0001, 1.0002, 1.0003, "none"),  # told apart, and nothing all the same
+        (1.067, 0.93, 0.94, 0.95, "right"),  # it costs less: the rate is higher
+        (0.9, 0.93, 0.94, 0.95, "wrong"),
+        (0.9, 1.04, 1.05, 1.06, "right"),
+        (1.1, 0.99, 1.01, 1.02, "undecided"),  # the interval reaches across the margin
+        (1.1, 1.0001, 1.0002, 1.0003, "equivalent"),  # told apart from nothing, and too little to matter
+        (1.1, 0.985, 0.988, 0.995, "undecided"),
     ],
 )
-def test_a_sign_is_that_of_the_rate(theirs: float, low: float, ratio: float, high: float, says: str) -> None:
-    assert sign(theirs, {"low": low, "ratio": ratio, "high": high}) == says
+def test_a_change_is_scored_by_the_verdict_on_its_rate(
+    theirs: float, low: float, ratio: float, high: float, score: str
+) -> None:
+    assert scored(theirs, {"low": low, "ratio": ratio, "high": high}) == score

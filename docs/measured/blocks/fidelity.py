@@ -47,6 +47,59 @@ def _decided_row(name: str, pairs: Sequence[dict[str, Any]]) -> tuple[str, ...]:
     return (name, *(str(len(each)) for each in (pairs, timed, counted, both)), nothing)
 
 
+_VERDICTS = ("better", "worse", "equivalent", "inconclusive")
+
+
+def _verdicts(measuring: Measuring) -> str:
+    """Every pair by both verdicts: what is right, what is missed, what is claimed and not there."""
+    del measuring
+    pairs = kept()["pairs"]
+
+    def count(timed: str, counted: str) -> str:
+        both = [
+            one for one in pairs if one["time"][3] == timed and one["exact"]["instructions"][3] == counted
+        ]
+        return str(len(both))
+
+    heads = ("in time", *(f"by instructions: {_said(counted)}" for counted in _VERDICTS))
+    rows = ((_said(timed), *(count(timed, counted) for counted in _VERDICTS)) for timed in _VERDICTS)
+    return table(heads, rows, right=True)
+
+
+def _said(verdict: str) -> str:
+    return "undecided" if verdict == "inconclusive" else verdict
+
+
+_VERDICTS_IN_SHORT = """
+Both sides decided {both} of {pairs} pairs at a margin of {margin}: the sign agreed in {same}. Of those
+pairs {large} differ by more than 10 %. Of the {timed} that time decided, instructions called {missed}
+equivalent or left them undecided. Of the {counted} that instructions decided, time confirmed {same},
+contradicted {other}, called {equivalent} equivalent, and left {open} undecided. All of that is one machine.
+"""
+
+
+def _verdicts_in_short(measuring: Measuring) -> str:
+    del measuring
+    pairs = kept()["pairs"]
+    timed = [one for one in pairs if is_decided(one["time"])]
+    counted = [one for one in pairs if is_decided(one["exact"]["instructions"])]
+    both = [one for one in counted if is_decided(one["time"])]
+    same = [one for one in both if one["time"][3] == one["exact"]["instructions"][3]]
+    counts = {
+        "both": both,
+        "pairs": pairs,
+        "same": same,
+        "large": [one for one in both if _size(one["exact"]["instructions"]) > 1.1],
+        "timed": timed,
+        "missed": [one for one in timed if one not in both],
+        "counted": counted,
+        "other": [one for one in both if one not in same],
+        "equivalent": [one for one in counted if one["time"][3] == "equivalent"],
+        "open": [one for one in counted if one["time"][3] == "inconclusive"],
+    }
+    return prose(_VERDICTS_IN_SHORT, margin="3 %", **{name: str(len(each)) for name, each in counts.items()})
+
+
 def is_decided(change: Sequence[Any]) -> bool:
     """Whether a change is better or worse beyond the margin."""
     return change[3] in _DECIDED
@@ -208,6 +261,8 @@ def _price(value: float) -> str:
 
 
 BLOCKS = (
+    Block("fidelity-in-short", _PAGE, _verdicts_in_short, simulated=True),
+    Block("fidelity-verdicts", _PAGE, _verdicts, simulated=True),
     *(
         Block(f"fidelity-{name}", _PAGE, text, simulated=True)
         for name, text in (

@@ -8,6 +8,10 @@ from docs.measured.measuring import Measuring
 from docs.measured.published_result import kept, listed
 from docs.measured.wording import percent, prose, table
 
+from ktrial.model.comparison import Verdict
+from ktrial.model.workload import Direction
+from ktrial.stats.verdict_rules import interval_verdict
+
 _HEADS = (
     "commit",
     "benchmark",
@@ -15,10 +19,10 @@ _HEADS = (
     "source, workload",
     "by instructions",
     "by modelled cycles",
-    "sign by both",
+    "verdict by both",
 )
-_NOTHING = 0.0005
-"""What two decimals of a percent do not tell apart from no change: half of 0.1 %."""
+_MARGIN = 0.01
+"""ktrial's own, where none is given."""
 
 
 def _text(measuring: Measuring) -> str:
@@ -35,22 +39,24 @@ def _row(change: Mapping[str, Any], counted: Mapping[str, Any] | None) -> tuple[
         return *told, "–", "–", "–", change["not_remade"] or "not counted yet"
     where = f"{change['source'].rpartition('-')[2]}, `{counted['workload']}`"
     rates = [_rate(counted[name]) for name in ("instructions", "cycles")]
-    return *told, where, *rates, _signs(theirs, counted)
+    return *told, where, *rates, _verdicts(theirs, counted)
 
 
-def _signs(theirs: float, counted: Mapping[str, Any]) -> str:
+def _verdicts(theirs: float, counted: Mapping[str, Any]) -> str:
     """By instructions and by modelled cycles; once where they say the same."""
     if not counted["ran"]:
         return "no code of it ran"
-    return ", ".join(dict.fromkeys(sign(theirs, counted[name]) for name in ("instructions", "cycles")))
+    return ", ".join(dict.fromkeys(scored(theirs, counted[name]) for name in ("instructions", "cycles")))
 
 
 _IN_SHORT = """
-Of the {listed} changes, {counted} were counted, and code of the change ran in {ran}. Of the {plain} of them
-whose effect is not contention, instructions have the reported sign in {instructions_same}, the other one in
-{instructions_other}, and see nothing in {instructions_none}; modelled cycles in {cycles_same}, {cycles_other}
-and {cycles_none}. Of the {contended} others, of which nothing is expected, instructions have it in
-{contended_instructions}, modelled cycles in {contended_cycles}.
+Of the {listed} changes, {counted} were counted, and code of the change ran in {ran}. ktrial's own verdicts,
+at the default margin of 1 %, on the {plain} of them whose effect is not contention: by instructions
+{instructions_right} are right, {instructions_wrong} wrong (the other way), {instructions_equivalent}
+missed (“equivalent”, where the report has more than 1 %) and {instructions_undecided} undecided; by
+modelled cycles {cycles_right}, {cycles_wrong}, {cycles_equivalent} and {cycles_undecided}. Of the
+{contended} others, of which nothing is expected, instructions are right in {contended_instructions},
+modelled cycles in {contended_cycles}.
 """
 
 
@@ -60,24 +66,21 @@ def _in_short(measuring: Measuring) -> str:
     ran = [(one, told) for one, told in counted if told["ran"]]
     plain = [each for each in ran if not each[0]["contended"]]
     contended = [each for each in ran if each[0]["contended"]]
-    signs = {
-        f"{name}_{says.rpartition(' ')[2]}": str(_count(plain, name, says))
+    scores = {
+        f"{name}_{score}": str(_count(plain, name, score))
         for name in ("instructions", "cycles")
-        for says in ("the same", "the other", "none")
+        for score in ("right", "wrong", "equivalent", "undecided")
     }
     return prose(
         _IN_SHORT,
         **{"listed": str(len(listed())), "counted": str(len(counted)), "ran": str(len(ran))},
-        **{"plain": str(len(plain)), "contended": str(len(contended)), **signs},
-        **{
-            f"contended_{name}": str(_count(contended, name, "the same"))
-            for name in ("instructions", "cycles")
-        },
+        **{"plain": str(len(plain)), "contended": str(len(contended)), **scores},
+        **{f"contended_{name}": str(_count(contended, name, "right")) for name in ("instructions", "cycles")},
     )
 
 
-def _count(changes: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]], name: str, says: str) -> int:
-    return sum(sign(1 + one["change"] / 100, told[name]) == says for one, told in changes)
+def _count(changes: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]], name: str, score: str) -> int:
+    return sum(scored(1 + one["change"] / 100, told[name]) == score for one, told in changes)
 
 
 def _rate(counted: Mapping[str, Any]) -> str:
@@ -86,12 +89,15 @@ def _rate(counted: Mapping[str, Any]) -> str:
     return f"{percent(1 / counted['ratio'], 2)} % ({low} … {high})"
 
 
-def sign(theirs: float, counted: Mapping[str, Any]) -> str:
-    """Whether what was counted has the sign of what was reported, as ratios of rates."""
-    low, high = 1 / counted["high"], 1 / counted["low"]
-    if low <= 1 <= high or abs(1 / counted["ratio"] - 1) < _NOTHING:
-        return "none"
-    return "the same" if (low > 1) == (theirs > 1) else "the other"
+def scored(theirs: float, counted: Mapping[str, Any]) -> str:
+    """What ktrial's verdict on the counted change is worth beside the report; both as ratios of rates."""
+    match interval_verdict(1 / counted["high"], 1 / counted["low"], Direction.HIGHER, _MARGIN):
+        case Verdict.EQUIVALENT:
+            return "equivalent"
+        case Verdict.INCONCLUSIVE:
+            return "undecided"
+        case verdict:
+            return "right" if (verdict is Verdict.BETTER) == (theirs > 1) else "wrong"
 
 
 BLOCKS = (
