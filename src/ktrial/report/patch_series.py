@@ -61,6 +61,12 @@ def title(result: SeriesResult) -> str:
     return f"ktrial series: {version}{count}{named}"
 
 
+def based_on(result: SeriesResult) -> str:
+    """`onto debian:linux-source-6.1 (6.1.170)`: the source, and what its kernel calls itself."""
+    base = result.steps[0].kernel
+    return f"onto {result.series.base}{f' ({base.release})' if base else ''}"
+
+
 def exercised(result: SeriesResult) -> str:
     """What nothing exercised: the first thing to know about all that follows."""
     changed, idle = result.selection.changed, result.not_executed
@@ -172,8 +178,7 @@ def _facts(result: SeriesResult) -> Iterator[str]:
     )
     facts = {
         "series": _origin(result),
-        "base": f"{result.series.base}{f' ({base.release})' if base else ''}"
-        + (f"; {why}" if (why := result.steps[0].why) else ""),
+        "base": based_on(result).removeprefix("onto ") + (f"; {why}" if (why := result.steps[0].why) else ""),
         "config": f"{result.plain.config}{options}" + (f"; {compiler}" if compiler else ""),
         "ran": ", ".join(use.label for use in result.measurement.workloads) if result.totals else "nothing",
         "counted": f"{counted(result)} per operation, in QEMU{_machine(result)}; each patch against the step "

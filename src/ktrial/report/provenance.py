@@ -1,7 +1,7 @@
 """What the trials ran on: everything in their provenance, each distinct value once."""
 
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from ktrial.format.sanitize import one_line
@@ -45,6 +45,27 @@ def kernels(record: StudyRecord) -> tuple[KernelFacts, ...]:
             for provenance in met
         )
     )
+
+
+_MOST_RELEASES = 3
+
+
+def releases(named: Iterable[tuple[str, str]]) -> str:
+    """`debian:6.1 is 6.1.0-56-cloud-amd64, debian:6.12 is …`: what names and their releases stand for.
+
+    A name that says its release is left out; of many the first are named. Empty where nothing is to be said.
+    """
+    distinct = dict.fromkeys((name, release) for name, release in named if release and release not in name)
+    if len(distinct) > 1 and len({release for _, release in distinct}) == 1:
+        return f"all are {next(iter(distinct))[1]}"
+    shown = [f"{name} is {release}" for name, release in distinct][:_MOST_RELEASES]
+    more = [f"{len(distinct) - len(shown)} more are in the report"] if len(distinct) > len(shown) else []
+    return ", ".join(shown + more)
+
+
+def releases_of(record: StudyRecord) -> str:
+    """The same of the kernels that a study's trials ran on."""
+    return releases((kernel.name, kernel.release) for kernel in kernels(record))
 
 
 _PROPERTIES: tuple[tuple[str, Callable[[Provenance], str]], ...] = (

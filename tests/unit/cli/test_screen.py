@@ -15,6 +15,7 @@ from ktrial.format.table import of_texts
 from ktrial.model.comparison import Result
 from ktrial.model.study import StudyRecord
 from ktrial.model.workload import Mode
+from ktrial.report.provenance import releases, releases_of
 
 MORE = "ktrial show 1 -v"
 RECORDS = {
@@ -135,3 +136,31 @@ def test_what_gives_way_is_counted_and_with_v_all_is_printed() -> None:
     assert notes == 2
     assert f"not shown: {40 - rows} more rows, 38 more notes: {MORE}" in short
     assert (len(all_lines), all_lines[-1]) == (86, "the answer")
+
+
+def test_a_result_says_once_which_release_and_flavour_a_name_stands_for() -> None:
+    record = RECORDS["one treatment"]
+    lines = shown(record, 120)
+    kernels = "debian:6.1 is 6.1.0-50-cloud-amd64, debian:6.12 is 6.12.57+deb13-cloud-amd64"
+    assert releases_of(record) == kernels
+    assert lines.count(kernels) == 1
+    assert "\n".join(lines).count("-cloud-amd64") == 2
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        ((("debian:6.1", "6.1.0-56-cloud-amd64"),), "debian:6.1 is 6.1.0-56-cloud-amd64"),
+        ((("6.1.0-56-cloud-amd64", "6.1.0-56-cloud-amd64"), ("host", "")), ""),
+        ((("debian:6.1 a=0", "6.1.0-56"), ("debian:6.1 a=1", "6.1.0-56")), "all are 6.1.0-56"),
+        (
+            tuple((f"k{n}", f"6.{n}") for n in range(5)),
+            "k0 is 6.0, k1 is 6.1, k2 is 6.2, 2 more are in the report",
+        ),
+    ],
+    ids=str,
+)
+def test_releases_are_told_of_names_that_do_not_say_them(
+    named: tuple[tuple[str, str], ...], said: str
+) -> None:
+    assert releases(named) == said

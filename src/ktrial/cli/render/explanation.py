@@ -51,6 +51,7 @@ from ktrial.report.attribution import CAUSES, causes
 from ktrial.report.call_tree import CALL_TREE_MEANING, CallTree, call_tree, call_tree_table
 from ktrial.report.kernel_diff import followers_of, option_change
 from ktrial.report.proof import causes_table, closing, headline, known_so_far, proof_as_json
+from ktrial.report.provenance import releases
 
 # Explanations as tables for the terminal: functions, subsystems, and whether they add up.
 
@@ -75,6 +76,8 @@ def print_answer(
     tree = call_tree(attribution.before, attribution.after, explanation)
     screen = Screen(console, more=same_command("-v"))
     screen.title(breakable(_headline(explanation, attribution.of_study)), _what_rows_are(explanation))
+    if kernels := _releases(explanation):
+        screen.lines([kernels], "list of releases", style="dim")
     screen.gap()
     if attribution.counted_anew:
         screen.lines([_COUNTED_ANEW.format(" and ".join(attribution.counted_anew))], "", least=1)
@@ -222,6 +225,8 @@ def print_explanation(
     """
     console.print(Text(one_line(_headline(explanation, of_study)), style="bold"), soft_wrap=True)
     console.print(Text(_what_rows_are(explanation), style="dim"))
+    if kernels := _releases(explanation):
+        console.print(Text(one_line(kernels), style="dim"))
     if counted_anew:
         console.print(one_line(_COUNTED_ANEW.format(" and ".join(counted_anew))))
     console.print()
@@ -261,6 +266,11 @@ def _headline(explanation: Explanation, study: Comparison | None) -> str:
     ratio, ends = _change(explanation, study)
     change = number_format.short_change(ratio)
     return f"{explanation.workload}: {pair}: {change}{ends}, instructions per operation"
+
+
+def _releases(explanation: Explanation) -> str:
+    """Which releases and flavours the two names stand for."""
+    return releases((side.label, side.release) for side in (explanation.before, explanation.after))
 
 
 def _what_rows_are(explanation: Explanation) -> str:

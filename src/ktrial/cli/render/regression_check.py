@@ -53,7 +53,7 @@ def print_check(check: RegressionCheck, top: int, console: Console, *, whole: bo
     """A row a metric, what makes the difference where it is beyond, and the answer: 25 lines, or all."""
     screen = Screen(console, whole=whole, more=same_command("-v"))
     modes = _modes(check) if check.rows else ""
-    screen.title(f"{check.kernel} ({check.release}) against {check.baseline}", modes)
+    screen.title(f"{check.kernel} ({check.release}) against {_baseline(check)}", modes)
     by_decision = sorted(range(len(check.rows)), key=lambda place: _IMPORTANCE[check.rows[place].decision])
     # Bytes of string instructions are part of the instructions: a row of their own only where they decide.
     shown = [
@@ -97,6 +97,13 @@ def print_check(check: RegressionCheck, top: int, console: Console, *, whole: bo
     if len(followed) == 1:
         step = f"ktrial history {followed[0].regression.id}"
     screen.print(answer(check), next_step=step, style=f"bold {style}".strip())
+
+
+def _baseline(check: RegressionCheck) -> str:
+    """`debian:6.1 (6.1.0-56-cloud-amd64)`: its name, and which release and flavour that was."""
+    release = check.kernels[0].release if check.kernels else ""
+    named = not release or release in check.baseline
+    return check.baseline if named else f"{check.baseline} ({release})"
 
 
 def no_intervals(rows: Sequence[CheckedMetric]) -> list[str]:

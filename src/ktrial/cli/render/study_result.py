@@ -29,6 +29,7 @@ from ktrial.report import comparisons, scaling, sparkline, study_summary
 from ktrial.report.attribution import Why, net_sentence, notices
 from ktrial.report.comparisons import one_below_another, side_by_side
 from ktrial.report.proof import shares
+from ktrial.report.provenance import releases_of
 from ktrial.report.study_summary import TreatmentComparisons
 
 _WIDE = 80
@@ -80,6 +81,8 @@ def print_answer(
     question = shortened(record.study.question, _QUESTION_COLUMNS)
     name = one_line(record.study.name)
     screen.title(f"{name}: {question}" if question else name, breakable(_what_is_shown(record).plain))
+    if kernels := releases_of(record):
+        screen.lines([kernels], "list of releases", style="dim")
     screen.gap()
     over_cpus = (*curves(record), *changes(record))
     if over_cpus:
@@ -203,6 +206,8 @@ def print_result(record: StudyRecord, console: Console) -> None:
     """All of it: the question, the table of verdicts, what went wrong, and the answer."""
     name, question = one_line(record.study.name), shortened(record.study.question, _QUESTION_COLUMNS)
     console.print(Text(f"{name}: {question}" if question else name, style="bold"))
+    if kernels := releases_of(record):
+        console.print(Text(one_line(kernels), style="dim"))
     for table in _scaling_tables(record):
         console.print(rendered(table))
         console.print()

@@ -34,6 +34,7 @@ from ktrial.model.study import Measurement
 from ktrial.model.workload import WorkloadUse
 from ktrial.report.patch_series import (
     answer,
+    based_on,
     built_again,
     cost_lines,
     counted,
@@ -272,7 +273,7 @@ def print_series(result: SeriesResult, console: Console) -> None:
     """In 25 lines: what nothing ran, patches that changed a number, the answer."""
     heading, rows, more_workloads = terminal_rows(result)
     screen = Screen(console, more=same_command("-v"))
-    screen.title(title(result))
+    screen.title(title(result), based_on(result))
     screen.lines([exercised(result)], "", least=1)
     screen.gap()
     quiet = sum(not row.is_telling for row in rows)
