@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 from scipy.signal import lfilter
+from scipy.special import ndtr
 from tests.support.making import a_sample, a_study, a_trial, planned
 
 from ktrial.analysis import interim
@@ -90,11 +92,18 @@ def correlated(phi: float) -> Model:
 
 
 def spikes(share: float, size: float) -> Model:
-    """Normal, 1 %; so large a share of the treatment's trials, and of no others, take so much longer."""
+    """Normal, 1 %; so large a share of the treatment's trials, and of no others, take so much longer.
+
+    The typical block is as without: what the spikes move it by, the treatment is otherwise faster.
+    """
+    # A pair of blocks has the mean of two of the treatment's spikes, and of four trials' noise.
+    hits = np.array([(1 - share) ** 2, 2 * share * (1 - share), share**2])
+    levels = np.log1p(size) * np.array([0.0, 0.5, 1.0])
+    moved = brentq(lambda at: float(hits @ ndtr((at - levels) / ONE_PERCENT)) - 0.5, 0.0, np.log1p(size))
 
     def model(rng: np.random.Generator, studies: int, slots: int) -> Noise:
         hit = rng.random((studies, slots // 2)) < share
-        return _treated(ONE_PERCENT * rng.standard_normal((studies, slots)), np.log1p(size) * hit)
+        return _treated(ONE_PERCENT * rng.standard_normal((studies, slots)), np.log1p(size) * hit - moved)
 
     return model
 

@@ -20,6 +20,17 @@ from ktrial.stats.sequential.interim_analysis import Look, look
 GIVEN_UP_AFTER = 3
 """A treatment whose first trials all failed will not do better in the sixtieth block: it gets no more."""
 _FEWEST_BLOCKS = 3
+_FAILED = frozenset(
+    (
+        Outcome.PANICKED,
+        Outcome.HUNG,
+        Outcome.NO_INIT,
+        Outcome.NOT_A_KERNEL,
+        Outcome.OUT_OF_MEMORY,
+        Outcome.WORKLOAD_FAILED,
+    )
+)
+"""Outcomes that are the treatment's, and the worst. Others are the machine's, or an invalid trial's."""
 Metrics = Sequence[tuple[str, Metric]]
 """Every workload's label with each of its metrics."""
 
@@ -117,6 +128,7 @@ class InterimData:
                     baseline=self.treatments[0].label,
                     values={name: tuple(by_label.get(name, no_values)) for name in self._by_block},
                     orders=self._orders,
+                    failed=self._failed,
                     primary=f"{label}: {metric.name}" in named or is_first,
                     mode=self._modes.get((label, metric.name), Mode.TIMED),
                 )
@@ -153,6 +165,16 @@ class InterimData:
             if label is not None:
                 by_block[label][trial.planned.block] = trial
         return by_block
+
+    @cached_property
+    def _failed(self) -> dict[str, tuple[bool, ...]]:
+        """Empty where no trial failed."""
+        blocks = range(self.whole_blocks)
+        failed = {
+            label: tuple(block in of_label and of_label[block].outcome in _FAILED for block in blocks)
+            for label, of_label in self._by_block.items()
+        }
+        return failed if any(map(any, failed.values())) else {}
 
     @cached_property
     def _orders(self) -> dict[str, tuple[int, ...]]:

@@ -139,7 +139,7 @@ def timed_interactions(
         elif verdict is Verdict.INCONCLUSIVE:
             reason = f"after {finding.blocks} blocks the interval holds both 1 and more than the margin"
         effects = (math.exp(np.mean(four[1] - four[0])), math.exp(np.mean(four[3] - four[2])))
-        ratio = (math.exp(finding.mean), *finding.ratio_interval)
+        ratio = (math.exp(finding.location), *finding.ratio_interval)
         interactions.append(_interaction(place, verdict, reason, effects, ratio))
     return tuple(interactions)
 

@@ -19,6 +19,7 @@ from tests.support.making import a_sample, a_study
 from tests.support.report_records import FIVE, a_value, provenance
 
 import ktrial
+from ktrial.analysis.history.change_points import paired
 from ktrial.analysis.history.series import history, kernel_pairs
 from ktrial.analysis.history.stored_numbers import stored_numbers
 from ktrial.analysis.result import load_record, pair_record
@@ -28,6 +29,7 @@ from ktrial.model.study import Study, Timing, plan, treatments
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.workload import EXACT_MODES, Mode
 from ktrial.report.site.pages import Pages
+from ktrial.stats.sequential.typical_block import typical_ratio
 from ktrial.stats.verdict_rules import paired_ratio
 from ktrial.store.store import Store, open_store
 
@@ -133,7 +135,8 @@ def ratio_in_study(store: Store, number: int, workload: str, before: str, after:
         }
         for side in (before, after)
     }
-    return paired_ratio(values[before], values[after])
+    blocks = sorted(values[before])
+    return typical_ratio(*([values[side][block] for block in blocks] for side in (before, after)))
 
 
 def neighbours(line: Line) -> list[tuple[Point, Point]]:
@@ -219,8 +222,8 @@ def test_each_ratio_of_a_history_is_that_of_a_study_that_measured_both(tmp_path:
                         assert set(references) == {after.ratio}
                 for first in line.points:
                     for second in line.points:
-                        same = (first.by_perturbation, second.by_perturbation)
-                        shown.add((workload, first.version, second.version, paired_ratio(*same)))
+                        ratio_shown = paired(first, second, line.mode)
+                        shown.add((workload, first.version, second.version, ratio_shown))
     for name, workload, old, new, ratio in baseline_pairs(path):
         near = (one[3] for one in shown if one[:3] == (workload, old, new) and one[3] is not None)
         assert any(one == pytest.approx(ratio, rel=1e-12) for one in near), (name, workload)

@@ -108,8 +108,8 @@ def test_names_from_a_file_cannot_move_the_cursor(ktrial: CommandLine, tmp_path:
 
 def test_plan_says_blocks_and_hours(ktrial: CommandLine) -> None:
     result = words(ktrial("timed", "plan", "--effect", "1%", "--sd", "1%", "--block-time", "10min").output)
-    assert "To find a change of 1 % in 95 % of studies: up to 60 blocks (10 h 0 min), on average 36" in result
-    assert "if they were independent, 22 on average would be enough instead of 36" in result
+    assert "To find a change of 1 % in 95 % of studies: up to 60 blocks (10 h 0 min), on average 38" in result
+    assert "if they were independent, 23 on average would be enough instead of 38" in result
     assert "To show that there is no change in 95 % of studies: up to 60 blocks (10 h 0 min)" in result
 
 

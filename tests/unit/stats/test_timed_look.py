@@ -1,6 +1,7 @@
 """A look at a study: verdicts, when it goes on, several treatments, what is odd about the numbers."""
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -45,13 +46,18 @@ def test_verdicts_go_by_the_metric_s_direction(effect: float, metric: Metric, ve
     assert comparison.low < 1 + effect < comparison.high
 
 
-def test_the_ratio_is_that_of_geometric_means() -> None:
+def test_the_ratio_and_the_values_are_those_of_the_typical_block() -> None:
+    """Medians of the means of every two logarithms, and of each with itself."""
     measured = study(0.03)
     (comparison,) = look([measured], DESIGN).comparisons
-    assert comparison.value is not None
-    assert comparison.baseline_value is not None
-    assert comparison.ratio == pytest.approx(comparison.value / comparison.baseline_value, rel=1e-12)
-    assert comparison.value == pytest.approx(math.exp(np.mean(np.log(measured.values["B"]))))
+    logs = {label: np.log(values) for label, values in measured.values.items()}
+    for number, of_blocks in (
+        (comparison.ratio, logs["B"] - logs["A"]),
+        (comparison.baseline_value, logs["A"]),
+        (comparison.value, logs["B"]),
+    ):
+        pairs = [(x + y) / 2 for at, x in enumerate(of_blocks) for y in of_blocks[at:]]
+        assert number == pytest.approx(math.exp(np.median(pairs)), rel=1e-12)
 
 
 def test_between_two_looks_nothing_is_decided() -> None:
@@ -281,13 +287,52 @@ def test_treatments_of_different_lengths_are_refused() -> None:
         BlockedMetric("w", SECONDS, "C", {"A": (1.0,)})
 
 
-def test_a_block_with_a_failed_trial_is_left_out_of_its_comparison_and_told() -> None:
-    complete = study(0.05, 0.0, blocks=20)
-    broken = {**complete.values, "B": (math.nan, *complete.values["B"][1:])}
-    seen = look([BlockedMetric("fork", SECONDS, "A", broken)], DESIGN)
+def failing(measured: BlockedMetric, label: str, blocks: int) -> BlockedMetric:
+    """The same; in the first blocks the treatment's trial failed."""
+    values = (math.nan,) * blocks + measured.values[label][blocks:]
+    failed = tuple(block < blocks for block in range(measured.blocks))
+    return replace(measured, values={**measured.values, label: values}, failed={label: failed})
+
+
+def test_a_failed_trial_is_the_worst_outcome_and_told() -> None:
+    complete = study(0.05, blocks=20)
+    seen = look([failing(complete, "B", 2)], DESIGN)
     warned = [warning for warning in seen.warnings if warning.kind is WarningKind.FAILED_TRIALS]
-    assert "B: 1 of 20" in warned[0].text
-    assert seen.comparisons[0].baseline_value != seen.comparisons[1].baseline_value
+    assert "B: 2 of 20" in warned[0].text
+    (before,), (after,) = look([complete], DESIGN).comparisons, seen.comparisons
+    assert before.ratio is not None
+    assert after.ratio is not None
+    assert after.ratio > before.ratio
+
+
+@pytest.mark.parametrize(("metric", "infinity"), [(SECONDS, math.inf), (RATE, -math.inf)])
+def test_a_failed_trial_has_the_worst_rank_whichever_arm_it_is_in(metric: Metric, infinity: float) -> None:
+    complete = study(0.0, metric=metric, blocks=8)
+    of_treatment, of_baseline = failing(complete, "B", 2), failing(complete, "A", 2)
+    assert of_treatment.ranked_log_ratios("B")[:2].tolist() == [infinity, infinity]
+    assert of_baseline.ranked_log_ratios("B")[:2].tolist() == [-infinity, -infinity]
+    none = replace(of_treatment, failed={})
+    assert len(none.ranked_log_ratios("B")) == 6, "a block that nothing is known of says nothing"
+
+
+@pytest.mark.parametrize(("share", "effect"), [(0.16, 0.0), (0.3, 0.0)])
+def test_whose_slowest_trials_fail_is_rarely_called_better(share: float, effect: float) -> None:
+    """Arms otherwise alike: without the failures the survivors would be the faster ones."""
+    rng = np.random.default_rng(21)
+    better = 0
+    for _ in range(100):
+        logs = 0.01 * rng.standard_normal((2, 30))
+        fails = logs[1] > np.quantile(0.01 * rng.standard_normal(4000), 1 - share)
+        values = np.where(fails, math.nan, np.exp(logs[1] + effect))
+        measured = BlockedMetric(
+            "fork",
+            SECONDS,
+            "A",
+            {"A": tuple(map(float, np.exp(logs[0]))), "B": tuple(map(float, values))},
+            failed={"B": tuple(map(bool, fails))},
+        )
+        better += look([measured], DESIGN, final=True).comparisons[0].verdict is Verdict.BETTER
+    assert better <= 5
 
 
 def test_a_study_with_a_failed_trial_has_a_last_look_at_all_that_is_there() -> None:

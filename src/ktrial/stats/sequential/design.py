@@ -1,14 +1,16 @@
 """How a timed study is judged: margin, error, looks."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ktrial.model.workload import Metric, Mode
+from ktrial.model.workload import Direction, Metric, Mode
 from ktrial.stats.resolution import Rounding, rounding
 from ktrial.stats.sequential.boundaries import FEWEST_BLOCKS, LOOKS, boundaries, critical_t
+from ktrial.stats.sequential.typical_block import walsh
 
 _GROWTH = (60, 90, 120)
 
@@ -85,9 +87,9 @@ def usual_looks(blocks: int) -> tuple[int, ...]:
 # What a timed study has measured so far, block by block, and the log ratios that everything rests on.
 #
 # Randomised complete blocks: every treatment once in each block, in random order. The trial is the unit: a
-# trial gives one value for a metric, however often the workload ran in it. The estimate is the mean over
-# blocks of ln(treatment / baseline), whose exponential is the ratio of geometric means (Fleming and
-# Wallace, CACM 29(3), 1986). What a whole block has in common (drift, a warm machine) divides out.
+# trial gives one value for a metric, however often the workload ran in it. The estimate is the location of
+# ln(treatment / baseline) over blocks (`typical_block`). What a whole block has in common (drift, a warm
+# machine) divides out. A trial that fails, hangs or runs out of time is an outcome: the worst one.
 
 Array = NDArray[np.float64]
 
@@ -107,6 +109,9 @@ class BlockedMetric:
     primary: bool = True
     """Whether the study is about this metric: an exploratory one does not keep it running."""
     mode: Mode = Mode.TIMED
+    failed: Mapping[str, tuple[bool, ...]] = field(default_factory=dict)
+    """Treatment's label → the blocks in which its trial was run and did not complete (it failed, hung, or ran
+    out of time); empty where none did. Other blocks without a value are not known, and say nothing."""
     rows: str = "blocks"
     """What has one value of every treatment, as warnings call it."""
 
@@ -139,6 +144,46 @@ class BlockedMetric:
         if np.any(below <= 0) or np.any(above <= 0):
             raise ValueError("a ratio needs values above zero")
         return np.asarray(np.log(above / below))
+
+    def ranked_log_ratios(self, treatment: str) -> Array:
+        """The same with the failed trials: plus or minus infinity towards worse, 0 where both arms' failed.
+
+        Raises ValueError where a value is not above zero.
+        """
+        self.log_ratios(treatment)
+        below, above = (
+            np.asarray(self.values[label], dtype=np.float64) for label in (self.baseline, treatment)
+        )
+        lost_below, lost_above = self._failed(self.baseline), self._failed(treatment)
+        with np.errstate(invalid="ignore"):
+            ratios = np.log(above / below)
+        worst = math.inf if self.metric.direction is Direction.LOWER else -math.inf
+        ratios = np.where(lost_above & np.isfinite(below), worst, ratios)
+        ratios = np.where(lost_below & np.isfinite(above), -worst, ratios)
+        ratios = np.where(lost_below & lost_above, 0.0, ratios)
+        return np.asarray(ratios[~np.isnan(ratios)])
+
+    def location(self, label: str) -> float | None:
+        """The typical value of an arm, failed trials the worst: Hodges and Lehmann's, of logarithms.
+
+        None where there are no values above zero, or too many failed.
+        """
+        values = np.asarray(self.values[label], dtype=np.float64)
+        worst = math.inf if self.metric.direction is Direction.LOWER else 0.0
+        values = np.where(self._failed(label) & np.isnan(values), worst, values)
+        present = values[~np.isnan(values)]
+        if not len(present) or np.any(present[np.isfinite(present)] < 0):
+            return None
+        with np.errstate(divide="ignore"):
+            middle = float(walsh(np.log(present)).location)
+        return math.exp(middle) if math.isfinite(middle) else None
+
+    def failures(self, label: str) -> int:
+        """How many of its trials did not complete."""
+        return int(self._failed(label).sum())
+
+    def _failed(self, label: str) -> NDArray[np.bool_]:
+        return np.asarray(self.failed.get(label, (False,) * self.blocks), dtype=np.bool_)
 
     def rounding(self, *labels: str) -> Rounding:
         """What the resolution of the numbers hides of a sum of these arms' logarithms.

@@ -19,6 +19,7 @@ from ktrial.stats.resolution import NO_ROUNDING, Rounding
 from ktrial.stats.sequential.boundaries import boundaries, critical_t
 from ktrial.stats.sequential.design import SequentialDesign
 from ktrial.stats.sequential.repeated_intervals import BlocksUntil, Intervals, blocks_until, claims
+from ktrial.stats.sequential.typical_block import walsh
 from ktrial.stats.verdict_rules import Claim
 
 Array = NDArray[np.float64]
@@ -33,8 +34,8 @@ class Finding:
     """Blocks that it has."""
     decided_at: int | None
     """Blocks after which the claim was made; None where there is none."""
-    mean: float
-    """Over all its blocks so far; NaN where it has none."""
+    location: float
+    """Of the typical block among all so far (Hodges and Lehmann's); NaN where there is none."""
     low: float
     high: float
     """The interval at its last look; infinite where there was none."""
@@ -43,8 +44,9 @@ class Finding:
 
     @property
     def ratio_interval(self) -> tuple[float | None, float | None]:
-        """The interval of the ratio; None for both ends where there was no look."""
-        return (math.exp(self.low), math.exp(self.high)) if math.isfinite(self.low) else (None, None)
+        """The interval of the ratio; None for both ends where there was no look, or one has no bound."""
+        bounded = math.isfinite(self.low) and math.isfinite(self.high)
+        return (math.exp(self.low), math.exp(self.high)) if bounded else (None, None)
 
 
 def judge(
@@ -148,7 +150,7 @@ class _Family:
             claim=claim.claim if claim and not withdrawn else Claim.NONE,
             blocks=len(values),
             decided_at=claim.blocks if claim else None,
-            mean=float(np.mean(values)) if len(values) else float("nan"),
+            location=float(walsh(values).location) if len(values) else float("nan"),
             low=low,
             high=high,
             withdrawn=withdrawn,

@@ -94,7 +94,7 @@ def look(measured: Sequence[BlockedMetric], design: SequentialDesign, *, final: 
 
 def _question(measured: BlockedMetric, treatment: str) -> _Question:
     try:
-        return _Question(measured, treatment, measured.log_ratios(treatment), "")
+        return _Question(measured, treatment, measured.ranked_log_ratios(treatment), "")
     except ValueError as error:
         return _Question(measured, treatment, np.zeros(0), str(error))
 
@@ -122,7 +122,6 @@ def _explored(
 
 def _comparison(question: _Question, finding: Finding, design: SequentialDesign, *, over: bool) -> Comparison:
     measured, metric = question.measured, question.measured.metric
-    below, above = measured.pairs(question.treatment)
     usable = not question.unusable and finding.blocks > 0
     low, high = finding.ratio_interval if usable else (None, None)
     return Comparison(
@@ -132,9 +131,9 @@ def _comparison(question: _Question, finding: Finding, design: SequentialDesign,
         direction=metric.direction,
         baseline=measured.baseline,
         treatment=question.treatment,
-        baseline_value=_geometric_mean(below) if usable else None,
-        value=_geometric_mean(above) if usable else None,
-        ratio=math.exp(finding.mean) if usable else None,
+        baseline_value=measured.location(measured.baseline) if usable else None,
+        value=measured.location(question.treatment) if usable else None,
+        ratio=math.exp(finding.location) if usable and math.isfinite(finding.location) else None,
         low=low,
         high=high,
         verdict=verdict_of(finding.claim, metric.direction),
@@ -152,14 +151,10 @@ def _reason(finding: Finding, design: SequentialDesign, *, over: bool) -> str:
         return held if over else f"{held}: the study goes on"
     if not finding.blocks:
         return "there are no numbers yet"
-    if not math.isfinite(finding.low):
+    if finding.low == -math.inf and finding.high == math.inf:
         return f"{finding.blocks} blocks are too few for a verdict: the first look comes later"
     after = f"after {finding.blocks} blocks the interval holds both 1 and more than the margin"
     return f"{after} ({design.margin * 100:.3g} %)" if over else f"{after}: the study goes on"
-
-
-def _geometric_mean(values: Array) -> float:
-    return float(np.exp(np.mean(np.log(values))))
 
 
 def confirm(measured: Sequence[BlockedMetric], design: SequentialDesign) -> Look:

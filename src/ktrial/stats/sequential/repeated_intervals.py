@@ -1,10 +1,9 @@
 """The sequential test itself: log ratios in, claims out. Works on one study, or on thousands at once.
 
-At each look the interval of the mean is mean ± c·s/sqrt(n), where c is the look's boundary: a repeated
-confidence interval (Jennison and Turnbull, JRSS B 51, 1989), which holds at all looks together. It is
-widened for what neighbouring blocks have in common (`block_correlation`) and for what rounding hides
-(`ktrial.stats.resolution`), and it is made to hold the interval of the typical block
-(below), so that no few far ones decide. With m the margin:
+At each look the interval of the typical block (`typical_block`) is that of the signed-rank statistic at the
+nominal level of the look's boundary c: a repeated confidence interval (Jennison and Turnbull, JRSS B 51,
+1989), which holds at all looks together. It is widened for what neighbouring blocks have in common
+(`rank_correlation`) and for what rounding hides (`ktrial.stats.resolution`). With m the margin:
 
 - inside [1/(1+m), 1+m]: equivalent, which is the two one-sided tests of Schuirmann (1987) with the same
   spending;
@@ -30,6 +29,7 @@ from numpy.typing import NDArray
 
 from ktrial.stats.resolution import NO_ROUNDING, Rounding
 from ktrial.stats.sequential.design import SequentialDesign
+from ktrial.stats.sequential.typical_block import Walsh, walsh
 from ktrial.stats.verdict_rules import Claim
 
 Array = NDArray[np.float64]
@@ -38,6 +38,12 @@ Bools = NDArray[np.bool_]
 _ENOUGH_BLOCKS = 10
 """From so many on, no sign-flip test is asked."""
 _SIGN_FLIP_LEVEL = 0.05
+_FURTHEST = 1e6
+"""What a failed trial's log ratio counts as where ratios are added up."""
+_COARSE = 24.0
+"""Steps of half the spread, as the variance that rounding adds to a log ratio."""
+_AT_ONCE = 20_000
+"""Log ratios of which all averages are made at once: so that they fit into a cache."""
 
 
 def signs_agree(differences: Array) -> Bools:
@@ -45,6 +51,7 @@ def signs_agree(differences: Array) -> Bools:
     blocks = differences.shape[-1]
     if blocks >= _ENOUGH_BLOCKS:
         return np.ones(differences.shape[:-1], dtype=np.bool_)
+    differences = np.clip(differences, -_FURTHEST, _FURTHEST)
     reached = np.abs(differences @ _signs(blocks).T)
     observed = np.abs(differences.sum(axis=-1, keepdims=True)) * (1 - 1e-12)
     return np.asarray(((reached >= observed).mean(axis=-1) <= _SIGN_FLIP_LEVEL) & (observed[..., 0] > 0))
@@ -70,30 +77,40 @@ class BlocksUntil:
     """What the blocks until a look say, before any boundary; shapes (…)."""
 
     blocks: int
-    mean: Array
-    error: Array
-    """The mean's standard error, as if blocks were independent."""
+    averages: Walsh
+    """Of every two log ratios."""
     correlation: Array
     """Of neighbouring blocks, as is presumed."""
     independent: bool
     """Whether blocks have nothing in common by design, so that it says nothing."""
-    typical: Array
-    typical_error: Array
     signs_agree: NDArray[np.bool_]
-    bias: float
-    """By how much rounding may move both."""
+    rounding: Rounding
+    mean: Array
+    mean_error: Array
+    is_coarse: Bools
+    """Whether steps of rounding are so large, beside the spread, that ranks follow them and not the location:
+    then the interval holds that of the mean as well, in which rounding cancels out."""
 
     def interval(self, edge: float | Array) -> Intervals:
-        """The interval that an edge of t makes: it holds the mean's and that of the typical block."""
+        """The interval that an edge of t makes."""
         edges = np.asarray(edge, dtype=np.float64)
-        blocks = np.asarray(float(self.blocks))
-        wider = edges if self.independent else widened(edges, blocks, self.correlation)
-        of_mean = interval_about(self.mean, self.error, wider)
-        of_typical = interval_about(self.typical, self.typical_error, edges)
-        low = np.minimum(of_mean.low, of_typical.low) - self.bias
-        high = np.maximum(of_mean.high, of_typical.high) + self.bias
+        widening = np.ones_like(edges)
+        if not self.independent:
+            wider = widened(edges, np.asarray(float(self.blocks)), self.correlation)
+            # An edge of 0 or infinity is what it was.
+            widening = np.divide(
+                wider, edges, out=np.ones_like(wider), where=np.isfinite(wider) & (edges > 0)
+            )
+            edges = np.where(np.isinf(wider), np.inf, edges)
+        least_error = math.sqrt(self.rounding.variance / self.blocks)
+        low, high = self.averages.interval(edges, widening, least_error)
+        if np.any(self.is_coarse):
+            of_mean = interval_about(self.mean, self.mean_error, edges * widening)
+            low = np.where(self.is_coarse, np.minimum(low, of_mean.low), low)
+            high = np.where(self.is_coarse, np.maximum(high, of_mean.high), high)
+        low, high = low - self.rounding.bias, high + self.rounding.bias
         return Intervals(
-            self.mean,
+            np.broadcast_to(self.averages.location, low.shape),
             np.where(self.signs_agree, low, np.minimum(low, 0.0)),
             np.where(self.signs_agree, high, np.maximum(high, 0.0)),
         )
@@ -102,21 +119,23 @@ class BlocksUntil:
 def blocks_until(
     differences: Array, look: int, rounding: Rounding = NO_ROUNDING, *, independent: bool = False
 ) -> BlocksUntil:
-    """Of log ratios of shape (…, blocks) until a look."""
+    """Of log ratios of shape (…, blocks) until a look; plus or minus infinity where one trial failed."""
     part = differences[..., :look]
-    mean, error, correlation = means(part, (look,), rounding)
-    middle, middle_error = typical(part)
-    least = math.sqrt(rounding.variance / look)
+    with np.errstate(invalid="ignore"):
+        mean = part.mean(axis=-1)
+        squares = ((part - mean[..., None]) ** 2).sum(axis=-1)
+    spread = np.sqrt(squares / max(look - 1, 1))
+    error = np.sqrt(np.maximum(spread * spread, rounding.variance) / look)
     return BlocksUntil(
         blocks=look,
-        mean=mean[..., 0],
-        error=error[..., 0],
-        correlation=correlation[..., 0],
+        averages=walsh(part),
+        correlation=rank_correlation(part),
         independent=independent,
-        typical=middle,
-        typical_error=np.maximum(middle_error, least),
         signs_agree=signs_agree(part),
-        bias=rounding.bias,
+        rounding=rounding,
+        mean=mean,
+        mean_error=error,
+        is_coarse=_COARSE * rounding.variance > spread * spread,
     )
 
 
@@ -166,6 +185,24 @@ def means(
     return mean + centre, np.sqrt(variance / counts), presumed_correlation(lag_one, counts)
 
 
+def rank_correlation(differences: Array) -> Array:
+    """The presumed correlation of neighbouring blocks, of log ratios of shape (…, blocks), from their ranks.
+
+    As normal scores would have it, so that no far or failed block decides; shape (…).
+    """
+    blocks = differences.shape[-1]
+    # Equal ratios have ranks in the order of their blocks, and in the reverse one: on average none.
+    ranks = (_ranks(differences) + _ranks(differences[..., ::-1])[..., ::-1] - (blocks - 1)) / 2
+    total = (ranks * ranks).sum(axis=-1)
+    lagged = (ranks[..., 1:] * ranks[..., :-1]).sum(axis=-1)
+    of_neighbours = np.divide(lagged, total, out=np.zeros_like(total), where=total > 0)
+    return presumed_correlation(of_neighbours, np.asarray(float(blocks)))
+
+
+def _ranks(values: Array) -> Array:
+    return np.argsort(np.argsort(values, axis=-1, kind="stable"), axis=-1).astype(np.float64)
+
+
 def interval_about(mean: Array, error: Array, edges: Array) -> Intervals:
     """The interval that an edge of t makes, from a mean and its standard error."""
     # Where an edge is infinite (too early for a confidence sequence) so is the interval, even without spread.
@@ -182,29 +219,23 @@ def claims(interval: Intervals, margin: float) -> Codes:
     return np.where(equivalent, Claim.EQUIVALENT, codes).astype(np.int8)
 
 
-def first_claims(differences: Array, design: SequentialDesign) -> tuple[Codes, NDArray[np.int64]]:
+def first_claims(
+    differences: Array, design: SequentialDesign, rounding: Rounding = NO_ROUNDING
+) -> tuple[Codes, NDArray[np.int64]]:
     """Each study's first claim, and the blocks it took (all of them where there is none).
 
     `differences` has the shape (studies, blocks): many studies of one comparison each.
     """
     looked = design.looked_at(differences.shape[-1])
-    edges = np.asarray(design.edges(1, looked))
-    mean, error, correlation = means(differences, looked)
-    blocks = np.asarray(looked, dtype=np.float64)
-    of_means = interval_about(
-        mean, error, edges if design.independent else widened(edges, blocks, correlation)
-    )
-    possible = claims(of_means, design.margin) != Claim.NONE
+    edges = design.edges(1, looked)
     claimed = np.full(len(differences), Claim.NONE, dtype=np.int8)
     taken = np.full(len(differences), looked[-1])
     for place, look in enumerate(looked):
-        # The whole interval holds that of the mean: only where this one claims something can that.
-        open_ = np.flatnonzero((claimed == Claim.NONE) & possible[:, place])
-        if len(open_):
-            until = blocks_until(differences[open_], look, independent=design.independent)
-            interval = until.interval(edges[place])
-            claimed[open_] = claims(interval, design.margin)
-            taken[open_[claimed[open_] != Claim.NONE]] = look
+        open_ = np.flatnonzero(claimed == Claim.NONE)
+        for some in np.array_split(open_, max(1, len(open_) * look // _AT_ONCE)):
+            until = blocks_until(differences[some], look, rounding, independent=design.independent)
+            claimed[some] = claims(until.interval(edges[place]), design.margin)
+        taken[open_[claimed[open_] != Claim.NONE]] = look
     return claimed, taken
 
 
@@ -275,15 +306,12 @@ def inflation(correlation: Array, blocks: Array) -> Array:
     return np.asarray(np.sqrt(variance * (blocks - 1) / (blocks - variance)))
 
 
-# Where most values lie, whatever a few far ones are.
+# Where most runs lie, whatever a few far ones are: for groups of runs, and for warnings.
 #
-# A rare spike in one arm alone (a daemon, a compaction) moves the mean of the log ratios, though nine
-# blocks of ten show no difference. So a difference is claimed only if the typical block, or run, shows it
-# too, and the interval holds both. The location is Tukey's biweight (Mosteller and Tukey, Data Analysis and
-# Regression, 1977, chapter 10), which gives values beyond six median absolute deviations no weight; its
-# standard error is that of M estimators (Huber, Robust Statistics, 1981, 6.8), with Mosteller and Tukey's
-# biweight midvariance. Of normal values it is nearly the mean. What both claim is false where either is (an
-# intersection-union test: Berger, Technometrics 24, 1982), so that no error is added.
+# The location is Tukey's biweight (Mosteller and Tukey, Data Analysis and Regression, 1977, chapter 10),
+# which gives values beyond six median absolute deviations no weight; its standard error is that of M
+# estimators (Huber, Robust Statistics, 1981, 6.8), with Mosteller and Tukey's biweight midvariance. Of normal
+# values it is nearly the mean. The rule for groups claims a difference only where both show it.
 
 _REACH = 6.0
 _STEPS = 4
