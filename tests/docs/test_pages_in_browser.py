@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.support.browser import WIDTHS, assert_fits, measured_at_widths, needs_a_browser, sheets
+from tests.support.page_kinds import a_fidelity, a_kernel_difference, a_replication, a_tuning
 from tests.support.report_records import (
     ALL,
     FIVE,
@@ -18,19 +19,10 @@ from tests.support.report_records import (
     whys_for,
 )
 from tests.support.stored_results import a_store
-from tests.support.tuning import a_result, a_study
-from tests.unit.analysis.test_fidelity import COUNTED, LIKE_IT, measured
 
 from ktrial import report
-from ktrial.analysis.fidelity import fidelity
-from ktrial.analysis.replication import compared
-from ktrial.model.kernel import KernelDifference, KernelSide, OptionChange, Respect
-from ktrial.model.replication import Circumstance, KernelHad
-from ktrial.report import fidelity as fidelity_report
-from ktrial.report.replication import replication_page
 from ktrial.report.site import front_page
 from ktrial.report.site.site import build
-from ktrial.report.tuning import tuning_page
 from ktrial.store.store import open_store
 
 pytestmark = needs_a_browser
@@ -57,62 +49,6 @@ function measured(frame) {
   };
 }
 """
-
-
-def a_kernel_difference() -> str:
-    """Two kernels with long names, and more options than a sheet has lines."""
-    before, after = (
-        KernelSide(
-            name=name,
-            release=f"{name[7:]}.0-46-cloud-amd64",
-            compiler=f"x86_64-linux-gnu-gcc-{version}",
-            digest="a" * 64,
-        )
-        for version, name in ((10, "debian:5.10"), (14, "debian:6.12"))
-    )
-    options = tuple(
-        OptionChange(option=f"CONFIG_AN_OPTION_OF_A_DRIVER_{at:03}", before="m", after="y", menu=("Drivers",))
-        for at in range(120)
-    )
-    difference = KernelDifference(before=before, after=after, respects=(Respect.OPTIONS,), options=options)
-    return report.kernel_difference_html(difference)
-
-
-def a_tuning() -> str:
-    tuned = a_result()
-    return tuning_page(a_study(tuned), tuned)
-
-
-def a_replication() -> str:
-    """Of five kernels, with numbers that differ by some digits."""
-    before = a_record(FIVE, tuple(VALUES))
-    now = before.model_copy(
-        update={
-            "trials": tuple(
-                trial.model_copy(
-                    update={
-                        "samples": tuple(
-                            sample.model_copy(update={"value": sample.value * 1.0123456789})
-                            for sample in trial.samples
-                        )
-                    }
-                )
-                for trial in before.trials
-            )
-        }
-    )
-    had = tuple(
-        KernelHad(asked=name, digest="ab" * 32, how="the cache", release="6.12.117+deb13-cloud-amd64")
-        for name in FIVE
-    )
-    differs = Circumstance(what="guest program lockstep", before="3afd59290f8d", now="b24281e21b5f")
-    replication = compared(before, now, had).model_copy(update={"circumstances": (differs,)})
-    return replication_page(replication, before, now)
-
-
-def a_fidelity() -> str:
-    pair = measured("exact", COUNTED, cycles=True), measured("host", LIKE_IT, 0.003)
-    return fidelity_report.fidelity_page(fidelity([pair]), "two")
 
 
 @pytest.mark.parametrize("name", ALL)

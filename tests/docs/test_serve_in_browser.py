@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlencode
 
 import pytest
-from tests.support.browser import Page, a_page, needs_a_browser
+from tests.support.browser import Page, a_page, layout_of, needs_a_browser, violations
 from tests.support.making import a_study
 from tests.support.report_records import FIVE, a_hostile_record, a_record
 from tests.support.scripted import scripted_resources
@@ -19,6 +19,23 @@ from ktrial.store.store import open_store
 pytestmark = needs_a_browser
 
 LIVE = "document.getElementById('live')"
+
+
+LOOKS = ((390, "dark"), (390, "light"), (1280, "dark"), (1280, "light"))
+"""Widths in pixels, and themes."""
+
+
+def seen_in(page: Page, width: int, theme: str) -> tuple[list[str], list[str]]:
+    """What axe finds on the open page on such a screen, and what is wider than that."""
+    page.call(
+        "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False
+    )
+    page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": theme}])
+    try:
+        return violations(page), layout_of(page)["wide"]
+    finally:
+        page.call("Emulation.clearDeviceMetricsOverride")
+        page.call("Emulation.setEmulatedMedia", features=[])
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +80,7 @@ def test_a_study_is_seen_while_it_runs_until_it_ends(site: Site, server: Server,
             assert "Verdicts so far, of 1 workload:" in said
             assert page.value(f"{LIVE}.querySelectorAll('.counts li').length") == 1
             assert page.value(f"{LIVE}.querySelectorAll('b').length") == 1, "the count alone is bold"
+            assert {look: seen_in(page, *look) for look in LOOKS} == dict.fromkeys(LOOKS, ([], []))
             page.open(server.url + page.value(f"{LIVE}.querySelector('a').getAttribute('href')"))
             page.wait_for(f"{LIVE}.querySelector('progress')")
             assert page.value("document.querySelector('h1').innerText") == name

@@ -18,6 +18,7 @@ import tempfile
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -179,7 +180,8 @@ function measured(frame) {
   for (const drawing of page.querySelectorAll('.chart svg, svg.history')) {
     const frame = drawing.getBoundingClientRect();
     if (frame.width === 0) continue;
-    const texts = [...drawing.querySelectorAll('text')].filter(text => text.textContent);
+    const texts = [...drawing.querySelectorAll('text')].filter(
+      text => text.textContent && text.getBoundingClientRect().width);  // others are not drawn
     const boxes = texts.map(text => text.getBoundingClientRect());
     texts.forEach((text, i) => {
       if (outside(boxes[i], frame)) cut.push(named(text));
@@ -244,6 +246,20 @@ def seen_on(source: str, directory: Path, width: int, *, dark: bool) -> Iterator
     finally:
         page.call("Emulation.clearDeviceMetricsOverride")
         page.call("Emulation.setEmulatedMedia", features=[])
+
+
+AXE = files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8")
+_VIOLATIONS = """
+axe.run(document, {resultTypes: ['violations']}).then(result => result.violations.flatMap(rule =>
+  rule.nodes.map(node => rule.id + ': ' + node.html.slice(0, 160) + ' ' + (node.any[0]?.message || ''))))
+"""
+
+
+def violations(page: Page) -> list[str]:
+    """What axe says that the open page keeps somebody from reading."""
+    page.value(f"{AXE}; 0")
+    violated: list[str] = page.value(_VIOLATIONS)
+    return violated
 
 
 def layout_of(page: Page) -> dict[str, Any]:

@@ -209,6 +209,8 @@ def band_name(band: SizeBand) -> str:
 
 SIZE = 460
 _ROOM = 60
+_TITLE_PADDING = 14
+"""Between the numbers of an axis, which telephones show larger, and what it is of."""
 _NAME = 30
 _FAR = 0.2
 """Decades from the line from which a pair is named."""
@@ -269,7 +271,7 @@ def _chart(pairs: Sequence[FidelityPair], count: str) -> charts.Drawing:
     )
     names = text.transform_filter("datum.name != ''")
     drawn = altair.layer(_agreement(altair, axes), across, upwards, points, names)
-    padding = {"left": 46, "right": _ROOM, "top": 8, "bottom": 36}
+    padding = {"left": 64, "right": _ROOM, "top": 8, "bottom": 48}
     return styled(drawn.properties(width=SIZE, height=SIZE, padding=padding))
 
 
@@ -302,6 +304,7 @@ class _Axes:
             title=title, grid=False, values=values, labelExpr="format(pow(10, datum.value), '.3~g')",
             domainColor=charts.RULE, tickColor=charts.RULE, labelColor=charts.MUTED,
             titleColor=charts.MUTED, titleFontWeight="normal", labelFontSize=11, titleFontSize=11,
+            titlePadding=_TITLE_PADDING,
         )  # fmt: skip
         return {
             "scale": self._altair.Scale(domain=[-self.most, self.most], nice=False, clamp=True),
