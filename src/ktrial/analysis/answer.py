@@ -6,7 +6,15 @@ import math
 from collections.abc import Sequence, Set
 
 from ktrial.format import number_format
-from ktrial.format.number_format import SPACE, number, percentage, quantity, short_change, short_interval
+from ktrial.format.number_format import (
+    SPACE,
+    is_time,
+    number,
+    percentage,
+    quantity,
+    short_change,
+    short_interval,
+)
 from ktrial.model.comparison import (
     ONE_PERTURBATION,
     Comparison,
@@ -24,6 +32,7 @@ from ktrial.model.workload import (
     Mode,
     short_labels,
 )
+from ktrial.program_outputs import is_by_clock
 
 _MOST_NAMED = 3
 _MOST_CLAUSES = 3
@@ -52,7 +61,9 @@ def _answer(comparisons: Sequence[Comparison], margin: float) -> str:
     for comparison in comparisons:
         by_treatment.setdefault(comparison.treatment, []).append(comparison)
     several = len(by_treatment) > 1
-    start = measure_of(modes)
+    own = [comparison for comparison in comparisons if comparison.metric not in BESIDE_THE_OWN]
+    main, _ = told_first(own or comparisons)
+    start = measure_of(modes, {comparison.unit for comparison in main})
     if several:
         start += f"against {baseline}, "
     # Treatments of which the same is to be said are named together.
@@ -66,10 +77,17 @@ def _answer(comparisons: Sequence[Comparison], margin: float) -> str:
     return f"{start}{'; '.join(clauses)}."
 
 
-def measure_of(modes: Set[Mode]) -> str:
-    """What a sentence on numbers of these modes begins with; nothing where their units say enough."""
+def measure_of(modes: Set[Mode], units: Set[str]) -> str:
+    """What a sentence on numbers of these modes and units begins with; nothing where their units say enough.
+
+    Times and rates in exact mode are the guest's own, whose clock goes on by 1 ns an instruction.
+    """
     if modes <= {Mode.EXACT_CLOCK, Mode.EXACT_PLUGIN}:
-        return "By instructions counted, not time: "
+        by_clock = {unit for unit in units if is_time(unit) or is_by_clock(unit)}
+        if not by_clock:
+            return "By instructions counted, not time: "
+        others = "" if by_clock == units else "instructions counted, or by "
+        return f"By {others}the guest's clock (1 ns an instruction), not real time: "
     return "By simulated time: " if modes == {Mode.EXACT_PARALLEL} else ""
 
 

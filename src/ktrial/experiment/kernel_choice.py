@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from ktrial.analysis.errors import AnalysisError, AnalysisUsageError
 from ktrial.errors import KtrialError
-from ktrial.installation import cache_directory
 from ktrial.kernels import Progress, kernel_registry, stored_names
 from ktrial.kernels.build.sources import GIT_PREFIX
 from ktrial.kernels.errors import KernelError
+from ktrial.kernels.kernel_cache import Cache
 from ktrial.kernels.kernel_registry import canonical_name, get
 from ktrial.kernels.providers.debian import available
 from ktrial.kernels.providers.git import pinned
@@ -109,7 +109,7 @@ def _in_range(text: str, progress: Progress, *, fetch: bool, flavour: str) -> Se
     limits, ending = Range.of(text), _FLAVOURS[flavour]
     names = {kernel.name for kernel in kernel_registry.all_kernels() if _is_series(kernel.name, ending)}
     if fetch:
-        lists = cache_directory() / "providers" / "debian"
+        lists = Cache().root / "providers" / "debian"
         available_kernels = available(f"debian:{text}", lists, flavour, progress)
         numbers = [series(kernel.release) for kernel in available_kernels]
         names |= {f"debian:{number[0]}.{number[1]}{ending}" for number in numbers if number}

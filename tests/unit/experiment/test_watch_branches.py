@@ -17,6 +17,7 @@ from ktrial.experiment.observer import Observer
 from ktrial.experiment.single_kernel import Runs
 from ktrial.kernels import Progress
 from ktrial.kernels.errors import BuildFailed, KernelError
+from ktrial.kernels.kernel_cache import Cache
 from ktrial.model.base import digest
 from ktrial.model.kernel import Build, Kernel
 from ktrial.model.machine import Boot
@@ -207,8 +208,11 @@ def test_a_branch_that_is_not_there_is_no_verdict_either(cli: CommandLine, tree:
 def test_fetch_adds_what_debian_has_to_what_is_here(monkeypatch: pytest.MonkeyPatch) -> None:
     names: list[str] = []
 
-    def available(name: str, *_: object) -> list[Kernel]:
+    def available(name: str, lists: Path, *_: object) -> list[Kernel]:
         names.append(name)
+        assert lists == Cache().root / "providers" / "debian", (
+            "where kernels are fetched, lists are read once"
+        )
         return [
             a_kernel(f"debian:{version}", release=f"{version}.0-1-amd64")
             for version in ("6.1", "6.12", "7.2")

@@ -62,7 +62,7 @@ class _Sentence:
     def text(self) -> str:
         """The sentence, with its full stop."""
         none = f"; {ONE_PERTURBATION}" if self._has_no_interval else ""
-        return f"{measure_of({self.line.mode})}{self._said()}{none}."
+        return f"{measure_of({self.line.mode}, {self.line.unit})}{self._said()}{none}."
 
     @property
     def _has_no_interval(self) -> bool:
