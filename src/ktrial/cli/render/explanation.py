@@ -77,7 +77,7 @@ def print_answer(
     screen = Screen(console, more=same_command("-v"))
     screen.title(breakable(_headline(explanation, attribution.of_study)), _what_rows_are(explanation))
     if kernels := _releases(explanation):
-        screen.lines([kernels], "list of releases", style="dim")
+        screen.lines([kernels], "list of releases", least=len(kernels) <= 2 * screen.width, style="dim")
     screen.gap()
     if attribution.counted_anew:
         screen.lines([_COUNTED_ANEW.format(" and ".join(attribution.counted_anew))], "", least=1)

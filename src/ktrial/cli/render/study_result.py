@@ -82,7 +82,7 @@ def print_answer(
     name = one_line(record.study.name)
     screen.title(f"{name}: {question}" if question else name, breakable(_what_is_shown(record).plain))
     if kernels := releases_of(record):
-        screen.lines([kernels], "list of releases", style="dim")
+        screen.lines([kernels], "list of releases", least=len(kernels) <= 2 * screen.width, style="dim")
     screen.gap()
     over_cpus = (*curves(record), *changes(record))
     if over_cpus:
