@@ -64,7 +64,7 @@ def _warn(measured: BlockedMetric, kind: WarningKind, text: str, advice: str) ->
 
 
 def failed_trials(measured: BlockedMetric) -> DataWarning | None:
-    """Trials that gave no number. Their blocks are left out of the comparisons that they belong to."""
+    """Trials that gave no number. Those that failed count as the worst; of others nothing is known."""
     lost = {label: sum(map(math.isnan, values)) for label, values in measured.values.items()}
     if not any(lost.values()):
         return None
@@ -72,7 +72,7 @@ def failed_trials(measured: BlockedMetric) -> DataWarning | None:
     return _warn(
         measured,
         WarningKind.FAILED_TRIALS,
-        f"trials gave no number ({named}); their blocks are not compared",
+        f"trials gave no number ({named}); one that failed counts as the worst",
         "a treatment that fails more often is worse in a way that no ratio shows: look at those trials",
     )
 
@@ -144,7 +144,7 @@ def far_blocks(measured: BlockedMetric, treatment: str) -> DataWarning | None:
         f"{treatment}: {len(far)} of {len(differences)} {measured.rows} lie far off "
         f"(up to {furthest * 100:+.2g} %): the mean ratio is {math.exp(mean):.4f}, "
         f"that of the typical {measured.rows.removesuffix('s')} {math.exp(middle):.4f}",
-        "a difference is claimed only where both show it; what those trials met is worth a look of its own",
+        "a verdict is about the typical block; what those trials met is worth a look of its own",
     )
 
 
