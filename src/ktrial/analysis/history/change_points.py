@@ -26,7 +26,6 @@ from ktrial.analysis.history.stored_numbers import is_plain
 from ktrial.model.comparison import Verdict
 from ktrial.model.history import ChangeKind, ChangePoint, Line, Point
 from ktrial.model.workload import EXACT_MODES, Direction, Mode
-from ktrial.stats.sequential.typical_block import typical_ratio
 from ktrial.stats.verdict_rules import Values, exceeds, mean_value, paired_ratio, shown_interval
 
 if TYPE_CHECKING:
@@ -107,6 +106,9 @@ def paired(before: Point, after: Point, mode: Mode) -> float | None:
         return None
     old, new = before.by_perturbation, after.by_perturbation
     common = [block for block in old if block in new]
+    # What is exact needs no numpy.
+    from ktrial.stats.sequential.typical_block import typical_ratio
+
     return typical_ratio([old[block] for block in common], [new[block] for block in common])
 
 
