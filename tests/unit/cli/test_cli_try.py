@@ -40,7 +40,7 @@ def test_nothing_has_to_be_said_and_the_next_command_can_be_typed(
     assert result.output.startswith("try: How does debian:6.12 compare with debian:5.10?\n")
     lines = result.output.splitlines()
     assert f"report: {tmp_path}/store/reports/try-1.html" in lines
-    assert "next: ktrial explain try --workload pipe" in lines
+    assert "next: ktrial explain 1 --workload pipe" in lines
     assert lines[-2].startswith("By instructions counted, not time: ")
 
 

@@ -289,7 +289,7 @@ def test_a_reason_that_cannot_be_told_is_no_reason_for_no_report(
 def test_the_next_command_measures_the_first_change_that_is_not_measured(whys: tuple[Why, ...]) -> None:
     study = a_counted_record()
     command = prove_command(study, whys, "some.db")
-    assert command == "ktrial explain quick --workload fork --prove --store some.db"
+    assert command == f"ktrial explain {study.id} --workload fork --prove --store some.db"
     three = a_counted_matrix()
     assert "--to debian:6.12 --prove" in prove_command(three, whys, None)
 

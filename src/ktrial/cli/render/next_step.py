@@ -32,7 +32,7 @@ def prove_command(record: StudyRecord, whys: Sequence[Why], store: str | None) -
 
     why = max(unproven, key=relative)
     to = ["--to", why.treatment] if len(treatments(record.study)) > 2 else []
-    explain = ["ktrial", "explain", record.study.name, "--workload", why.workload, *to, "--prove"]
+    explain = ["ktrial", "explain", str(record.id), "--workload", why.workload, *to, "--prove"]
     return shlex.join([*explain, *store_option(store)])
 
 
@@ -54,7 +54,7 @@ def next_steps(record: StudyRecord, store: str | None) -> list[tuple[str, str]]:
     """Three commands, each with what it is for. They can be typed as they are."""
     names = [level for factor in record.study.factors for level in map(str, factor.levels)]
     workload, option = record.study.workloads[0].label, store_option(store)
-    explain = ["ktrial", "explain", record.study.name, "--workload", workload, *option]
+    explain = ["ktrial", "explain", str(record.id), "--workload", workload, *option]
     more = ["ktrial", "compare", *names, _MORE_WORKLOADS, *option]
     command = ["ktrial", "compare", *names, *option, "--", "sort", "/etc/passwd"]
     return [
