@@ -56,6 +56,7 @@ def analyse(files: Sequence[Imported], choices: AnalysisOptions) -> Analysis:
     return Analysis(
         confidence=choices.confidence,
         margin=choices.margin,
+        understood=tuple(f"{file.source}: {file.understood}" for file in files if file.understood),
         families=families,
         scores=_scores(files),
         findings=findings,

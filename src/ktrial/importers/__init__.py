@@ -15,7 +15,7 @@ from ktrial.importers.protocol import LARGEST_MIB, Choices, Importer, SourceFile
 from ktrial.model.imported import Family, Group, Imported
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.program_outputs import Measured, OutputDamaged, OutputEmpty, OutputFormat, Report
-from ktrial.program_outputs.reading import in_unit, same_time_unit
+from ktrial.program_outputs.units import converted, converts
 
 __all__ = [
     "LARGEST_MIB",
@@ -121,6 +121,7 @@ def _joined(files: list[Imported]) -> Imported:
         index_rows=tuple(row for file in files for row in file.index_rows),
         scores=tuple(score for file in files for score in file.scores),
         warnings=tuple(warning for file in files for warning in file.warnings),
+        understood=files[0].understood,
         started=files[0].started,
     )
 
@@ -130,14 +131,14 @@ def _key(family: Family) -> _Key:
 
 
 def _in_one_unit(files: list[Imported]) -> list[Imported]:
-    """The files, a metric's times in the unit of the first that has it: a tool may write us or ms."""
+    """The files, each metric in the unit of the first that has it: a tool may write us or ms."""
     units: dict[tuple[str, str], str] = {}
     converted = []
     for file in files:
         families = []
         for family in file.families:
             unit = units.setdefault((family.name, family.metric), family.unit)
-            families.append(_in_unit(family, unit) if same_time_unit(unit, family.unit) else family)
+            families.append(_in_unit(family, unit) if converts(unit, family.unit) else family)
         converted.append(file.model_copy(update={"families": tuple(families)}))
     return converted
 
@@ -145,7 +146,7 @@ def _in_one_unit(files: list[Imported]) -> list[Imported]:
 def _in_unit(family: Family, unit: str) -> Family:
     groups = tuple(
         group.model_copy(
-            update={"values": tuple(in_unit(value, family.unit, unit) for value in group.values)}
+            update={"values": tuple(converted(value, family.unit, unit) for value in group.values)}
         )
         for group in family.groups
     )
@@ -213,7 +214,7 @@ def _alike(file: Imported, first: Imported) -> bool:
     if (len(file.families), len(first.families)) != (1, 1) or file.index_rows or file.scores:
         return False
     (family,), (first_family,) = file.families, first.families
-    units = family.unit == first_family.unit or same_time_unit(family.unit, first_family.unit)
+    units = family.unit == first_family.unit or converts(family.unit, first_family.unit)
     return units and family.direction is first_family.direction
 
 

@@ -2,22 +2,24 @@
 
 import csv
 import io
-import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import overload
 
 from ktrial.format.number_format import counted, percentage
+from ktrial.importers.columns import Columns, understand, without_other_numbers
 from ktrial.importers.errors import ImportFailed, MeasurementsDamaged, NoMeasurements
 from ktrial.importers.protocol import SourceFile, check_groups, decimals, rounded
 from ktrial.model.imported import BASELINES, SCORE, Family, Group, Imported, IndexRow, Rounded, Score, Summary
-from ktrial.model.notation import nearest
 from ktrial.model.warnings import DataWarning, WarningKind
-from ktrial.program_outputs.reading import direction_of, number
+from ktrial.program_outputs.reading import number
+from ktrial.program_outputs.units import Unit, scaled, unit_named
 
 _DELIMITERS = ",;\t"
 _MOST_COLUMNS = 200
 _MOST_ROWS = 200_000
+_SHOWN = 8
 _MISSING = {"", "-", "---", "na", "n/a", "nan", "null", "none"}
 _YES, _NO = {"1", "yes", "true", "*"}, {"0", "no", "false", ""}
 
@@ -30,44 +32,6 @@ class CsvLine:
     cells: dict[str, str]
 
 
-@dataclass(frozen=True)
-class Columns:
-    """The header, understood: names of columns; empty where there is none."""
-
-    value: str
-    summaries: bool
-    """Whether `value` is the mean of runs."""
-    groups: tuple[str, ...]
-    families: tuple[str, ...]
-    """What splits the table: metric, knob, session."""
-    metric: str = ""
-    knob: str = ""
-    """With the group's columns it says what the treatment is."""
-    run: str = ""
-    blocked: bool = False
-    error: str = ""
-    sd: str = ""
-    sd_percent: str = ""
-    runs: str = ""
-    default: str = ""
-    unit: str = ""
-    index_of: tuple[str, str, str] | None = None
-    """Columns baseline, result and index, where the table has all three."""
-    in_seconds: bool = False
-    """Whether the header is of a tool whose tables are in seconds."""
-
-    @property
-    def value_unit(self) -> str:
-        """The unit that the value column's name tells: MB/s for `mean_mb_s`; or whose table it is."""
-        name = self.value.lower()
-        if self.in_seconds and name != "ops":
-            return "s"
-        if name in _UNIT_SUFFIXES:
-            return _UNIT_SUFFIXES[name]
-        endings = [ending for ending in _UNIT_SUFFIXES if name.endswith(f"_{ending}")]
-        return _UNIT_SUFFIXES[max(endings, key=len)] if endings else ""
-
-
 class _Reader:
     """One table."""
 
@@ -77,6 +41,8 @@ class _Reader:
             name for name in columns.groups if len({row.cells[name] for row in rows}) > 1
         ] or list(columns.groups[:1])
         self._missing = 0
+        self._unknown: dict[str, None] = {}
+        self._converted: dict[str, list[str]] = {}
 
     def places(self, column: str) -> int:
         """Decimals with which a column was printed: trailing zeros may have been lost on the way."""
@@ -95,27 +61,76 @@ class _Reader:
         return families
 
     def warnings(self) -> tuple[DataWarning, ...]:
-        """What was left out."""
-        if not self._missing:
-            return ()
-        problem = f"{self._missing} rows have no number in {self._columns.value}"
-        text = f"{self._file.name}: {problem}; they are left out"
-        advice = "if runs failed there, find out why: what is left may be the better part"
-        return (DataWarning(kind=WarningKind.INPUT_INCOMPLETE, text=text, advice=advice),)
+        """What was left out, converted, or not understood."""
+        return tuple(
+            DataWarning(kind=WarningKind.INPUT_INCOMPLETE, text=f"{self._file.name}: {text}", advice=advice)
+            for text, advice in self._remarks()
+        )
+
+    def _remarks(self) -> Iterator[tuple[str, str]]:
+        named = self._columns.named
+        if self._missing:
+            text = f"{self._missing} rows have no number in {self._columns.value}; they are left out"
+            yield text, "if runs failed there, find out why: what is left may be the better part"
+        for unit, others in self._converted.items():
+            yield (
+                f"numbers in {', '.join(others)} were converted to {unit}",
+                "--unit NAME=UNIT says otherwise",
+            )
+        if self._unknown:
+            unit = next(iter(self._unknown))
+            text = f"units that are not known: {', '.join(self._unknown)}"
+            yield text, f"which way is better? --unit '{unit}={unit}:higher' or :lower"
+        if named.doubt and not self._columns.unit:
+            yield (
+                f"the column {self._columns.value}: the unit {named.doubt} is not known, and none is assumed",
+                f"say what it is: {' or '.join(f'--unit {meaning}' for meaning in named.meanings)}",
+            )
 
     def _family(self, key: tuple[str, ...], rows: list[CsvLine]) -> Family:
         columns = self._columns
-        unit = (rows[0].cells[columns.unit] if columns.unit else "") or columns.value_unit
+        unit, label = self._unit(rows)
         return Family(
             name=" · ".join(part for part in key if part) or " · ".join(self._varying),
             metric=rows[0].cells[columns.metric] if columns.metric else columns.value,
-            unit=unit,
-            direction=direction_of(unit),
-            groups=tuple(self._summarised(rows) if columns.summaries else self._grouped(rows)),
+            unit=label,
+            direction=(unit.direction if unit else None) or columns.named.direction,
+            groups=tuple(self._summarised(rows, unit) if columns.summaries else self._grouped(rows, unit)),
             blocked=columns.blocked and not columns.summaries,
         )
 
-    def _grouped(self, rows: list[CsvLine]) -> list[Group]:
+    def _unit(self, rows: list[CsvLine]) -> tuple[Unit | None, str]:
+        """The family's unit, that of its first row, and what it is called. Raises ImportFailed."""
+        columns = self._columns
+        cells: dict[str, CsvLine] = {}
+        for row in rows if columns.unit else ():
+            cells.setdefault(row.cells[columns.unit], row)
+        if not any(cells):
+            unit = columns.named.unit
+            return unit, unit.symbol if unit else ""
+        first = rows[0].cells[columns.unit]
+        unit = self._file.choices.units.of_text(first)
+        for cell, row in cells.items():
+            other = self._file.choices.units.of_text(cell)
+            if cell != first and not (unit and other and other.converts_to(unit)):
+                raise ImportFailed(
+                    f"{self._file.path}, line {row.line}: the unit is {cell or 'empty'}, where line "
+                    f"{rows[0].line} has {first or 'none'}: these do not convert into each other.",
+                    hint=f"--unit {cell or 'NAME'}=UNIT says what it is; a column `metric` splits the table",
+                )
+        if unit is None:
+            self._unknown[first] = None
+        if len(cells) > 1:
+            self._converted[first] = [cell for cell in cells if cell != first]
+        return unit, first
+
+    def _in_unit(self, value: float, row: CsvLine, unit: Unit | None) -> float:
+        """A cell in the family's unit."""
+        cell = row.cells[self._columns.unit] if self._columns.unit else ""
+        own = self._file.choices.units.of_text(cell) if cell else None
+        return value if unit is None or own is None or own == unit else scaled(value, own, unit)
+
+    def _grouped(self, rows: list[CsvLine], unit: Unit | None) -> list[Group]:
         columns = self._columns
         split: dict[str, list[tuple[CsvLine, float]]] = defaultdict(list)
         for row in rows:
@@ -123,7 +138,7 @@ class _Reader:
             if value is None:
                 self._missing += 1
             else:
-                split[self._label(row)].append((row, value))
+                split[self._label(row)].append((row, self._in_unit(value, row, unit)))
                 check_groups(self._file, len(split))
         return [
             Group(
@@ -144,7 +159,7 @@ class _Reader:
             raise _damaged(self._file, row.line, f"block {row.cells[name]} has {self._label(row)} twice")
         return runs
 
-    def _summarised(self, rows: list[CsvLine]) -> list[Group]:
+    def _summarised(self, rows: list[CsvLine], unit: Unit | None) -> list[Group]:
         groups: list[Group] = []
         for row in rows:
             mean = self._number(row, self._columns.value)
@@ -160,12 +175,12 @@ class _Reader:
                     label=label,
                     factors=self._factors(row),
                     is_default=self._is_default(row),
-                    summary=self._summary(row, mean),
+                    summary=self._summary(row, mean, unit),
                 )
             )
         return groups
 
-    def _summary(self, row: CsvLine, mean: float) -> Summary:
+    def _summary(self, row: CsvLine, mean: float, unit: Unit | None) -> Summary:
         columns = self._columns
         runs = self._number(row, columns.runs) if columns.runs else None
         if runs is not None and (runs < 1 or runs != int(runs)):
@@ -173,12 +188,23 @@ class _Reader:
                 self._file, row.line, f"{columns.runs} is {row.cells[columns.runs]!r}, no run count"
             )
         return Summary(
-            mean=rounded(mean, self.places(columns.value)),
-            standard_error=self._spread(row, columns.error),
-            sd=self._spread(row, columns.sd),
+            mean=self._told(rounded(mean, self.places(columns.value)), row, unit),
+            standard_error=self._told(self._spread(row, columns.error), row, unit),
+            sd=self._told(self._spread(row, columns.sd), row, unit),
             sd_percent=self._spread(row, columns.sd_percent),
             runs=int(runs) if runs is not None else None,
         )
+
+    @overload
+    def _told(self, printed: Rounded, row: CsvLine, unit: Unit | None) -> Rounded: ...
+    @overload
+    def _told(self, printed: None, row: CsvLine, unit: Unit | None) -> None: ...
+    def _told(self, printed: Rounded | None, row: CsvLine, unit: Unit | None) -> Rounded | None:
+        """A printed number in the family's unit."""
+        if printed is None:
+            return None
+        value, half_unit = (self._in_unit(part, row, unit) for part in (printed.value, printed.half_unit))
+        return Rounded(value=value, half_unit=half_unit)
 
     def _spread(self, row: CsvLine, column: str) -> Rounded | None:
         value = self._number(row, column) if column else None
@@ -226,12 +252,12 @@ class Csv:
     def read(self, file: SourceFile) -> Imported:
         """Families and groups, in the table's order."""
         header, rows = _table(file)
-        columns = understand(header, file)
+        columns = understand(header, [row.cells for row in rows], file)
         index_rows = _index(file, columns, rows) if columns.index_of and not file.choices.value else ()
         if index_rows and not columns.groups:
             return Imported(source=file.name, format=self.name, families=(), index_rows=index_rows)
         if not columns.value:
-            problem = f"no column is one of numbers by its name ({', '.join(header)}); name it with --value"
+            problem = f"no column is one of numbers by its name ({_some(header)}); name it with --value"
             raise NoMeasurements(file=file.path, format=self.name, problem=problem)
         if not columns.groups:
             problem = "no column tells the groups apart; name one with --group-by"
@@ -246,7 +272,13 @@ class Csv:
             index_rows=index_rows,
             scores=_scores(families, reader.places(columns.value)),
             warnings=(*left_out, *reader.warnings(), *_rounded_indices(file, families, columns, reader)),
+            understood=columns.understood,
         )
+
+
+def _some(header: list[str]) -> str:
+    more = f" and {len(header) - _SHOWN} more" if len(header) > _SHOWN else ""
+    return f"{', '.join(header[:_SHOWN])}{more}"
 
 
 def _table(file: SourceFile) -> tuple[list[str], list[CsvLine]]:
@@ -322,7 +354,7 @@ def _rounded_indices(
         for group in family.groups
         for value in group.values
     ]
-    if columns.value_unit != "index" or not indices or min(indices) <= 0:
+    if columns.named.unit != unit_named("index") or not indices or min(indices) <= 0:
         return
     places = reader.places(columns.value)
     yield DataWarning(
@@ -355,163 +387,3 @@ def _scores(families: tuple[Family, ...], places: int) -> tuple[Score, ...]:
 
 
 IMPORTER = Csv()
-
-
-# --- What the columns of a table mean, told by their names.
-
-_BLOCK = {"block"}
-_RUN = {"trial", "run", "repeat", "repetition", "replicate", "rep", "iteration", "pass", "sample"}
-_METRIC = {"metric", "test", "benchmark", "workload"}
-_KNOB = {"knob", "factor"}
-_SESSION = {"experiment", "session", "day"}
-_ERROR = {"standard_error", "std_error", "stderr", "se", "sem"}
-_SD = {"sd", "std", "stdev", "stddev", "standard_deviation"}
-_SD_PERCENT = {"sd_percent", "sd%", "sd_%", "std_percent", "cv", "cv_percent", "rsd", "rsd_percent"}
-_RUNS = {"n", "runs", "samples", "count", "rounds"}
-_DEFAULT = {"is_default", "default", "is_baseline"}
-_UNIT = {"unit", "units", "scale"}
-_NOTE = {"note", "notes", "comment", "comments", "remark"}
-_VALUES = (
-    "value", "index", "score", "result", "seconds", "time", "duration", "elapsed", "throughput", "rate",
-    "latency",
-)  # fmt: skip
-_MEASURED = re.compile(
-    r"(median|min|max|minimum|maximum|user|system|sys|real|wall|cpu|rss|maxrss|max_rss|q1|q3|iqr|range|var"
-    r"|ops|p[0-9]{1,2}(\.[0-9]{1,3})?)(_(s|sec|secs|seconds|ms|us|ns|time|kb|mb|bytes))?"
-)
-"""Names of columns that tools write beside the one that is read."""
-_FEW_ROWS = 4
-_MEAN = re.compile(r"(mean|average|avg)(?:_(\w{1,20}))?")
-_IN_SECONDS = (
-    ("command", "mean", "stddev", "median", "user", "system", "min", "max"),
-    ("name", "min", "max", "mean", "stddev", "median", "iqr", "outliers", "ops", "rounds", "iterations"),
-)
-"""The columns of hyperfine and of pytest-benchmark, whose tables are in seconds and do not say so."""
-_NOT_MEASURED = {"outliers", "iterations"}
-"""What pytest-benchmark says of a test beside its times."""
-_UNIT_SUFFIXES = {
-    "mb_s": "MB/s", "kb_s": "KB/s", "gb_s": "GB/s", "mib_s": "MiB/s", "kib_s": "KiB/s", "gib_s": "GiB/s",
-    "kbps": "KBps", "mbps": "MBps", "ops_s": "ops/s", "req_s": "req/s", "requests_s": "requests/s",
-    "lps": "lps", "lpm": "lpm", "mwips": "MWIPS", "fps": "fps", "index": "index", "score": "index",
-    "seconds": "s", "secs": "s", "sec": "s", "s": "s", "ms": "ms", "us": "us", "ns": "ns",
-}  # fmt: skip
-
-
-def understand(header: list[str], file: SourceFile) -> Columns:
-    """The columns' meanings. Raises ImportFailed where the user named one that is not there."""
-    names = {name.strip().lower().replace(" ", "_"): name for name in header}
-    choices = file.choices
-    for requested in (*choices.group_by, *filter(None, (choices.value,))):
-        if requested not in header:
-            raise ImportFailed(
-                f"{file.path} has no column {requested}{nearest(requested, header)}; "
-                f"it has: {', '.join(header)}.",
-                hint="--group-by and --value take names from the header",
-            )
-    taken = set(choices.group_by) | {choices.value}
-
-    def one(meanings: set[str]) -> str:
-        column = next((names[name] for name in names if name in meanings and names[name] not in taken), "")
-        taken.add(column)
-        return column
-
-    index_of = _index_columns(names)
-    error, sd, sd_percent, runs = one(_ERROR), one(_SD), one(_SD_PERCENT), one(_RUNS)
-    # An index is computed from the result, and rounded once more.
-    value = choices.value or (index_of[1] if index_of else _value(names, taken))
-    taken.add(value)
-    block = one(_BLOCK)
-    run = block or one(_RUN)
-    metric, knob, session = one(_METRIC), one(_KNOB), one(_SESSION)
-    families = tuple(name for name in (metric, knob, session) if name)
-    default, unit, _ = one(_DEFAULT), one(_UNIT), one(_NOTE)
-    taken |= set(index_of or ())
-    in_seconds = any(set(tool_columns) <= set(header) for tool_columns in _IN_SECONDS)
-    taken |= _NOT_MEASURED if in_seconds else set()
-    groups = choices.group_by or tuple(name for name in header if name not in taken)
-    return Columns(
-        value=value,
-        summaries=bool(error or sd or sd_percent or _MEAN.fullmatch(value.lower())),
-        groups=groups,
-        families=families,
-        metric=metric,
-        knob=knob,
-        run=run,
-        blocked=bool(block),
-        error=error,
-        sd=sd,
-        sd_percent=sd_percent,
-        runs=runs,
-        default=default,
-        unit=unit,
-        index_of=index_of,
-        in_seconds=in_seconds,
-    )
-
-
-def without_other_numbers(
-    columns: Columns, rows: Sequence[Mapping[str, str]], file: SourceFile
-) -> tuple[Columns, tuple[DataWarning, ...]]:
-    """The columns, without those of numbers that were measured, too, and a warning that names them.
-
-    A column of numbers that has no name of its own here is a factor (`latency_ns` in a table of knobs) or
-    another measurement (`user`, `median`). It is a measurement where its name says so, or where other columns
-    tell the groups apart already and nearly every row has a number of its own in it. `--group-by` says
-    otherwise.
-    """
-    if file.choices.group_by:
-        return columns, ()
-    numeric = [name for name in columns.groups if _is_numeric(name, rows)]
-    words = [name for name in columns.groups if name not in numeric and len({row[name] for row in rows}) > 1]
-    measured = [name for name in numeric if _is_measured(name, words, columns, rows)]
-    remaining = tuple(name for name in columns.groups if name not in measured)
-    if not measured or not remaining:
-        return columns, ()
-    many = "columns" if len(measured) > 1 else "column"
-    warning = DataWarning(
-        kind=WarningKind.INPUT_INCOMPLETE,
-        text=f"{file.name}: the {many} {', '.join(measured)}: taken for measurements, and left out",
-        advice=f"--value {measured[0]} reads that one; --group-by names columns that tell groups apart",
-    )
-    return replace(columns, groups=remaining), (warning,)
-
-
-def _is_numeric(name: str, rows: Sequence[Mapping[str, str]]) -> bool:
-    cells = [row[name].removesuffix("%").strip() for row in rows]
-    return any(cells) and all(number(cell) is not None for cell in cells if cell)
-
-
-def _is_measured(
-    name: str, words: Sequence[str], columns: Columns, rows: Sequence[Mapping[str, str]]
-) -> bool:
-    if _MEASURED.fullmatch(name.strip().lower().replace(" ", "_")):
-        return True
-    if not words or len(rows) < _FEW_ROWS:
-        return False
-    different = len({row[name] for row in rows})
-    if columns.summaries:
-        labels = {tuple(row[column] for column in (*columns.families, *words)) for row in rows}
-        return len(labels) == len(rows) and different > len(rows) / 2 and _has_fractions(name, rows)
-    return different > len(rows) / 2
-
-
-def _has_fractions(name: str, rows: Sequence[Mapping[str, str]]) -> bool:
-    return any("." in row[name] for row in rows)
-
-
-def _index_columns(names: dict[str, str]) -> tuple[str, str, str] | None:
-    if not {"baseline", "result", "index"} <= set(names):
-        return None
-    return names["baseline"], names["result"], names["index"]
-
-
-def _value(names: dict[str, str], taken: set[str]) -> str:
-    """The column of numbers; empty where no name says it."""
-    free = {name: column for name, column in names.items() if column not in taken}
-    for name in _VALUES:
-        if name in free:
-            return free[name]
-    for name, column in free.items():
-        if _MEAN.fullmatch(name) or any(name.startswith(f"{value}_") for value in _VALUES):
-            return column
-    return ""

@@ -11,7 +11,8 @@ from ktrial.importers.protocol import SourceFile, check_groups, decimals, rounde
 from ktrial.model.imported import Family, Group, Imported, Summary
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import Direction
-from ktrial.program_outputs.reading import direction_of, number
+from ktrial.program_outputs.reading import number
+from ktrial.program_outputs.units import direction_of
 
 _DIRECTIONS = {"HIB": Direction.HIGHER, "LIB": Direction.LOWER}
 

@@ -8,6 +8,7 @@ from typing import Protocol, runtime_checkable
 
 from ktrial.importers.errors import ImportFailed
 from ktrial.model.imported import Imported, Rounded
+from ktrial.program_outputs.units import Units
 
 MOST_GROUPS = 200
 
@@ -20,6 +21,8 @@ class Choices:
     """Columns that tell the groups apart; empty: all that are nothing else."""
     value: str = ""
     """The column of numbers; empty: found by its name."""
+    units: Units = field(default_factory=Units)
+    """What the user said about units, and the grammar of all others."""
 
 
 @dataclass(frozen=True)

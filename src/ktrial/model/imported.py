@@ -109,6 +109,8 @@ class Imported(Model):
     index_rows: tuple[IndexRow, ...] = ()
     scores: tuple[Score, ...] = ()
     warnings: tuple[DataWarning, ...] = ()
+    understood: str = ""
+    """How the columns of a table were taken, with the options that say otherwise."""
     started: datetime | None = None
     """When the run began that the file holds, on the clock of its machine; None where it does not say."""
 
@@ -190,6 +192,8 @@ class Analysis(Model):
 
     confidence: float
     margin: float
+    understood: tuple[str, ...] = ()
+    """How the columns of each table were taken, and the options that say otherwise."""
     families: tuple[FamilyAnalysis, ...]
     scores: tuple[RecomputedScore, ...] = ()
     findings: tuple[DataWarning, ...]

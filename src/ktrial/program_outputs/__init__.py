@@ -13,7 +13,7 @@ from ktrial import plugin_discovery
 from ktrial.model.warnings import DataWarning
 from ktrial.model.workload import Direction
 from ktrial.program_outputs.errors import FormatNotKnown, OutputDamaged, OutputEmpty, OutputError
-from ktrial.program_outputs.reading import TIMES
+from ktrial.program_outputs.units import is_by_clock
 
 __all__ = [
     "Column",
@@ -27,6 +27,7 @@ __all__ = [
     "Report",
     "find",
     "installed",
+    "is_by_clock",
 ]
 _GROUP = "ktrial.output_formats"
 
@@ -146,11 +147,6 @@ def _check(name: str, extension: object) -> tuple[str, OutputFormat]:
     if not isinstance(extension, OutputFormat):
         raise TypeError(f"{name} is not an output format")
     return extension.name, extension
-
-
-def is_by_clock(unit: str) -> bool:
-    """Whether it is a unit of time, or of so much a time."""
-    return unit in TIMES or unit.endswith("/s") or unit == "IOPS"
 
 
 def distinct(names: list[str]) -> list[str]:

@@ -1,30 +1,12 @@
-"""How what programs print is read: numbers and units, JSON, reports for people."""
+"""How what programs print is read: numbers, JSON, reports for people."""
 
 import json
 import math
 import re
 from typing import Any
 
-from ktrial.model.workload import Direction
 from ktrial.program_outputs.errors import OutputDamaged, OutputEmpty
 
-RATES = (
-    "MB/s",
-    "KB/s",
-    "GB/s",
-    "MiB/s",
-    "KiB/s",
-    "GiB/s",
-    "KBps",
-    "MBps",
-    "lps",
-    "lpm",
-    "MWIPS",
-    "ops/s",
-    "fps",
-)
-TIMES = ("s", "ms", "us", "µs", "ns", "seconds", "second", "milliseconds", "microseconds", "nanoseconds")
-_POWERS_OF_TEN = {"s": 0, "ms": -3, "us": -6, "µs": -6, "ns": -9}
 SMALLEST, LARGEST = 1e-30, 1e30
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]{1,3})?")
 _LONGEST = 40
@@ -32,7 +14,7 @@ _LONGEST_QUOTE = 60
 _OBJECT = re.compile(r"^\{", re.MULTILINE)
 
 
-# --- Numbers and units.
+# --- Numbers.
 
 
 def number(text: str) -> float | None:
@@ -75,27 +57,6 @@ def _sensible(value: float) -> float | None:
 def _quoted(value: object) -> str:
     text = repr(value) if not isinstance(value, list | dict) else f"a {type(value).__name__}"
     return text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}…"
-
-
-def same_time_unit(unit: str, second: str) -> bool:
-    """Whether both are units of time, so that `in_unit` turns one into the other."""
-    return unit in _POWERS_OF_TEN and second in _POWERS_OF_TEN
-
-
-def in_unit(value: float, unit: str, target: str) -> float:
-    """A time in another unit: 1.5 ms is 1500 us. Raises KeyError where either is no unit of time."""
-    power = _POWERS_OF_TEN[unit] - _POWERS_OF_TEN[target]
-    scale = float(10 ** abs(power))
-    return value * scale if power >= 0 else value / scale
-
-
-def direction_of(unit: str) -> Direction | None:
-    """Which way is better, told by the unit; None where that tells nothing."""
-    if unit in TIMES:
-        return Direction.LOWER
-    if unit in RATES or unit == "index" or unit.lower().endswith(("/s", "/sec", "per second")):
-        return Direction.HIGHER
-    return None
 
 
 # --- JSON: objects, with notes for people around them.

@@ -1,14 +1,17 @@
 """`ktrial analyze`: what published or measured numbers from elsewhere carry."""
 
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from ktrial.cli.command_line import Argument, Option, examples
+from ktrial.cli.command_line import Argument, BadOption, Option, examples
 from ktrial.cli.console import output, print_json
 from ktrial.cli.error_handling import tell_warnings
 from ktrial.cli.options.common import Json, share
 from ktrial.model.notation import nearest
 from ktrial.studyfile.toml_files import file_of
+
+if TYPE_CHECKING:
+    from ktrial.program_outputs.units import Units
 
 
 @examples(
@@ -22,6 +25,9 @@ def analyze(
     ),
     group_by: str | None = Option(None, metavar="COLUMN,…", help="CSV: the columns that name the groups."),
     value: str | None = Option(None, metavar="COLUMN", help="CSV: the column of numbers."),
+    unit: list[str] = Option(
+        [], metavar="NAME=UNIT", help="What a name of a unit means: mbit_s=Mbit/s, or widgets=widgets:higher."
+    ),
     baseline: str | None = Option(
         None, metavar="GROUP", help="The group to compare with; else the default one, else the first."
     ),
@@ -55,7 +61,8 @@ def analyze(
         baseline=baseline or "",
         direction=Direction(better) if better else None,
     )
-    results = importers.read_all([_named(text) for text in files], importers.Choices(columns, value or ""))
+    of_tables = importers.Choices(columns, value or "", _units(unit))
+    results = importers.read_all([_named(text) for text in files], of_tables)
     if baseline:
         families = [family for result in results for family in result.families]
         _check_baseline(baseline, [group.label for family in families for group in family.groups])
@@ -65,6 +72,15 @@ def analyze(
         print_json(loads(analysis.model_dump_json()))
     else:
         print_analysis(analysis, output())
+
+
+def _units(texts: list[str]) -> "Units":
+    from ktrial.program_outputs.units import units_said
+
+    try:
+        return units_said(texts)
+    except ValueError as error:
+        raise BadOption("--unit", error) from None
 
 
 def _named(text: str) -> tuple[str, Path]:

@@ -20,6 +20,10 @@ _LABEL_COLUMNS = 44
 def print_analysis(analysis: Analysis, console: Console) -> None:
     """Families, recomputed scores, audit, answer."""
     percent = f"{analysis.confidence * 100:g} %"
+    for reading in analysis.understood:
+        console.print(Text(textwrap.fill(one_line(reading), max(20, console.width)), style="dim"))
+    if analysis.understood:
+        console.print()
     for family in analysis.families:
         console.print(Text(one_line(f"{family.source}: {family.name}"), style="bold"))
         console.print(Text(_unit_and_direction(family), style="dim"))

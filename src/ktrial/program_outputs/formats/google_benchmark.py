@@ -11,13 +11,12 @@ from ktrial.program_outputs.errors import OutputDamaged, OutputEmpty
 from ktrial.program_outputs.reading import (
     finite,
     has_keys,
-    in_unit,
     json_report,
     measured,
     objects_of,
-    same_time_unit,
     text_of,
 )
+from ktrial.program_outputs.units import converted, converts
 
 _REAL = Column("real time", "ns", Direction.LOWER)
 _STATISTIC = re.compile(r"(.+)_(mean|median|stddev|cv|BigO|RMS)")
@@ -65,9 +64,9 @@ class GoogleBenchmark:
     def _time(self, row: dict[str, Any]) -> float:
         """In nanoseconds."""
         unit = text_of(row.get("time_unit")) or "ns"
-        if not same_time_unit(unit, _REAL.unit):
+        if not converts(unit, _REAL.unit):
             raise OutputDamaged(format=self.name, where=_name(row), problem=f"its time_unit is {unit!r}")
-        return in_unit(measured(row.get("real_time"), self.name, _name(row)), unit, _REAL.unit)
+        return converted(measured(row.get("real_time"), self.name, _name(row)), unit, _REAL.unit)
 
 
 def _name(row: dict[str, Any]) -> str:
