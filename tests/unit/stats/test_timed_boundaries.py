@@ -48,8 +48,43 @@ def test_one_look_is_student_s_t_test(blocks: int, alpha: float) -> None:
 
 def test_the_default_boundaries() -> None:
     """A change here changes verdicts."""
-    expected = (4.2714, 3.5734, 3.1353, 2.9574, 2.6689, 2.5870, 2.4066)
-    assert boundaries() == pytest.approx(expected, abs=2e-4)
+    expected = (4.27139, 3.57331, 3.13508, 2.95719, 2.66870, 2.58690, 2.40654)
+    assert boundaries() == pytest.approx(expected, abs=1e-5)
+
+
+MANY = 10_000_000
+"""Blocks at full information: so many that Student's t is normal to six digits."""
+PUBLISHED = {
+    "Lan and DeMets' spending of Pocock's type, 2 looks": ((1 / 2, 1), (2.157, 2.201)),
+    "3 looks": ((1 / 3, 2 / 3, 1), (2.279, 2.295, 2.296)),
+    "4 looks": ((1 / 4, 1 / 2, 3 / 4, 1), (2.368, 2.368, 2.358, 2.350)),
+    "5 looks": ((0.2, 0.4, 0.6, 0.8, 1), (2.438, 2.427, 2.410, 2.397, 2.386)),
+    "gsDesign, reference of sfLDPocock: gsDesign(k = 6, sfu = sfLDPocock, test.type = 2)": (
+        (1 / 6, 1 / 3, 1 / 2, 2 / 3, 5 / 6, 1),
+        (2.495115, 2.476907, 2.454964, 2.437262, 2.423276, 2.412059),
+    ),
+    "rpact, test-f_design_group_sequential.R: asP, information rates 0.4 and 0.7, 0.025 one-sided": (
+        (0.4, 0.7),
+        (2.223875, 2.3050796),
+    ),
+}
+"""Source → the shares of the information at the looks, and the boundaries of |z|, two-sided at 5 %."""
+
+
+@pytest.mark.parametrize("source", PUBLISHED)
+def test_the_boundaries_of_many_blocks_are_the_published_ones_of_a_normal_mean(source: str) -> None:
+    shares, published = PUBLISHED[source]
+    digits = max(len(str(edge).partition(".")[2]) for edge in published)
+    looks = tuple(round(share * MANY) for share in shares)
+    half_a_step = 0.5 * 10.0 ** -min(digits, 5)
+    assert boundaries(looks, 0.05, MANY) == pytest.approx(published, abs=1.1 * half_a_step)
+
+
+def test_published_one_sided_boundaries_are_nearly_the_two_sided_ones_at_twice_the_level() -> None:
+    """rpact, the same file: asP, 0.13 one-sided, information rates 0.35, 0.7 and 1. Of the studies that this
+    lets go on, some few stopped at the other side."""
+    looks = (MANY * 35 // 100, MANY * 7 // 10, MANY)
+    assert boundaries(looks, 0.26) == pytest.approx((1.5446617, 1.4828682, 1.4620058), abs=6e-4)
 
 
 def test_the_spending_ends_at_alpha_and_an_early_horizon_keeps_some_back() -> None:
