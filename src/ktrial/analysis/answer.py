@@ -63,7 +63,8 @@ def _answer(comparisons: Sequence[Comparison], margin: float) -> str:
     several = len(by_treatment) > 1
     own = [comparison for comparison in comparisons if comparison.metric not in BESIDE_THE_OWN]
     main, _ = told_first(own or comparisons)
-    start = measure_of(modes, {comparison.unit for comparison in main})
+    tested = any(comparison.verdict is not Verdict.NOT_TESTED for comparison in main)
+    start = measure_of(modes, {comparison.unit for comparison in main}) if tested else ""
     if several:
         start += f"against {baseline}, "
     # Treatments of which the same is to be said are named together.
@@ -106,7 +107,9 @@ def _of_many(by_treatment: dict[str, list[Comparison]], baseline: str) -> str:
             way = "got worse"
         elif Verdict.BETTER in verdicts:
             way = "got better"
-        elif verdicts <= {Verdict.EQUIVALENT, Verdict.IDENTICAL}:
+        elif verdicts == {Verdict.NOT_TESTED}:
+            way = "are not tested"
+        elif verdicts <= {Verdict.EQUIVALENT, Verdict.IDENTICAL, Verdict.NOT_TESTED}:
             way = "stayed equivalent"
         else:
             way = _UNDECIDED
@@ -159,7 +162,8 @@ def _whole_clause(comparisons: list[Comparison], margin: float, *, several: bool
     for verdict, word in ((Verdict.WORSE, "more"), (Verdict.BETTER, "fewer")):
         if changed := [comparison for comparison in moved if comparison.verdict is verdict]:
             parts.append(f"{word} in {len(changed)} of them: {_named(changed, changed)}")
-    beside = [_of_further(further)] if further else []
+    tested = [comparison for comparison in further if comparison.verdict is not Verdict.NOT_TESTED]
+    beside = [_of_further(tested)] if tested else []
     beside += [f"string instructions worked on {', '.join(parts)} (bytes)"] if parts else []
     beside += _cycles_clauses(main, comparisons)
     return (", " if several else "; ").join((clause, *beside))
@@ -224,10 +228,16 @@ def _clause(comparisons: list[Comparison], margin: float, *, several: bool) -> s
     route = _ROUTE if several else f"from {first.baseline} to {first.treatment}"
     if all(comparison.verdict is Verdict.IDENTICAL for comparison in comparisons):
         return f"there is nothing to compare {route}: the kernels are the same image"
-    worse, better, same, open_ = (
+    worse, better, same, open_, untested = (
         [comparison for comparison in comparisons if comparison.verdict is verdict]
-        for verdict in (Verdict.WORSE, Verdict.BETTER, Verdict.EQUIVALENT, Verdict.INCONCLUSIVE)
+        for verdict in (
+            *(Verdict.WORSE, Verdict.BETTER, Verdict.EQUIVALENT, Verdict.INCONCLUSIVE),
+            Verdict.NOT_TESTED,
+        )
     )
+    if len(untested) == total:
+        every = f"{total} {counted} are" if total > 1 else f"{_name(first, comparisons)} is"
+        return f"{every} not tested {route}"
     if len(same) == total:
         several_of = "both" if total == 2 else f"all {total}"
         every = f"{several_of} {counted}" if total > 1 else _name(first, comparisons)
@@ -249,7 +259,8 @@ def _clause(comparisons: list[Comparison], margin: float, *, several: bool) -> s
     if not parts:
         parts.append(f"no change is shown {route}")
     parts += [f"{len(same)} equivalent"] * bool(same) + [f"{len(open_)} inconclusive"] * bool(open_)
-    if not open_ and (mean := geometric_mean(comparisons)) is not None:
+    parts += [f"{len(untested)} not tested"] * bool(untested)
+    if not (open_ or untested) and (mean := geometric_mean(comparisons)) is not None:
         parts.append(f"geometric mean of {total}: {short_change(mean)}")
     if not several and any(comparison.no_interval for comparison in worse + better):
         parts.append(ONE_PERTURBATION)

@@ -53,7 +53,10 @@ def compared(study: Study, trials: Iterable[Trial], pattern: str = "*") -> tuple
         for counter in trial.counters:
             if counter.name != OPERATIONS and fnmatchcase(counter.name, pattern):
                 names.setdefault(counter.workload, set()).add(counter.name)
-    counted = [trial.model_copy(update={"samples": tuple(_as_samples(trial, names))}) for trial in completed]
+    counted = [
+        trial.model_copy(update={"samples": tuple(_as_samples(trial, names)), "counters": ()})
+        for trial in completed
+    ]
     order = {use.label: place for place, use in enumerate(study.workloads)}
 
     def rank(row: CounterRow) -> tuple[object, ...]:

@@ -4,24 +4,20 @@ cost the workloads that they watch, from pairs of runs with and without them.
 
 import math
 import os
-import re
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from ktrial.analysis.comparability import failures, kernel_difference, machine_difference, warn
+from ktrial.analysis.reach import inert_factors
 from ktrial.format.labels import metric_name
 from ktrial.format.number_format import is_time, quantity, tenths
-from ktrial.knobs import catalogue
 from ktrial.knobs.catalogue import lenient_reference
 from ktrial.model.comparison import Comparison, Verdict
-from ktrial.model.design import Factor, FactorKind
-from ktrial.model.knob import Equipment, Knob
-from ktrial.model.references import STUDYS_DISK, KnobRef
-from ktrial.model.study import REAL_MACHINES, Disk, MachineSettings, Study
+from ktrial.model.design import FactorKind
+from ktrial.model.study import REAL_MACHINES, Study
 from ktrial.model.trial import Environment, Outcome, Reading, ReadingKind, Trial
 from ktrial.model.warnings import DataWarning, WarningKind
-from ktrial.model.workload import WorkloadUse
 from ktrial.monitors.environment import changes, concerns, confounds
 
 _Trials = Mapping[str, Sequence[Trial]]
@@ -38,7 +34,7 @@ def warnings_of(study: Study, trials: _Trials, comparisons: Sequence[Comparison]
         *_different(trials),
         *_missing_workloads(study, trials),
         *_spread(study, comparisons),
-        *out_of_reach(study),
+        *(unreached.warning for unreached in inert_factors(study)),
         *_several_cpus(study),
         *_same_time(study, trials),
         *environment_warnings(study, trials),
@@ -320,37 +316,6 @@ def _changed_by(study: Study) -> frozenset[str]:
     return frozenset(lenient_reference(target).path_in(release) for target in settings)
 
 
-# Whether what a factor sets has anything to act on: a setting of a disk that no workload uses has no
-# effect, nor has one of swap where there is none, and 'equivalent' would be true of nothing that anybody
-# asked for.
-
-_OF_A_DISK = re.compile(r"/sys/(?:class/)?block/([^/]+)/")
-_BOOT = "boot:"
-_GIVES = {
-    Equipment.DISK: "[machine.disk] makes one: ktrial help studies",
-    Equipment.SWAP: "leave it out, or measure on a system that swaps: the machine host or ssh",
-}
-
-
-def out_of_reach(study: Study) -> Iterator[DataWarning]:
-    """A warning for each factor that has nothing to act on in the study's guests. Of this system's disks and
-    swap nothing is said: which of them a program uses is not known.
-    """
-    if study.machine.kind in REAL_MACHINES:
-        return
-    for factor in study.factors:
-        if equipment := lacking(study.machine, _knob(study, factor)):
-            has_commands = any(use.command for use in study.workloads)
-            may = equipment is Equipment.SWAP and has_commands
-            yield (
-                _inert_unless_made(factor.name)
-                if may
-                else inert(factor.name, "the study's guests have", equipment)
-            )
-        elif problem := _of_disk(study, factor):
-            yield DataWarning(kind=WarningKind.OUT_OF_REACH, text=problem[0], advice=problem[1])
-
-
 def _several_cpus(study: Study) -> Iterator[DataWarning]:
     """What nobody sees on CPUs of the machine exact-parallel, whatever the seed (docs/parallel.md)."""
     if study.machine.kind == "exact-parallel" and max(_numbers_of_cpus(study)) > 1:
@@ -388,104 +353,3 @@ def _same_time(study: Study, trials: _Trials) -> Iterator[DataWarning]:
 def _numbers_of_cpus(study: Study) -> list[int]:
     levels = [level for factor in study.factors if factor.kind is FactorKind.CPUS for level in factor.levels]
     return [int(level) for level in levels if isinstance(level, int)] or [study.machine.cpus]
-
-
-def inert_knobs(machine: MachineSettings, names: Iterable[str]) -> Iterator[DataWarning]:
-    """A warning for each knob that has nothing to act on in the machine's guests."""
-    for name in names:
-        knob = catalogue.get(name.removeprefix(_BOOT)) or lenient_reference(name).knob
-        if equipment := lacking(machine, knob):
-            yield inert(name, "the guests have", equipment)
-
-
-def inert(name: str, who_has: str, equipment: Equipment) -> DataWarning:
-    """That the knob has nothing to act on: `the guests have` no swap."""
-    text = f"{name} cannot act: {who_has} no {equipment}"
-    return DataWarning(kind=WarningKind.OUT_OF_REACH, text=text, advice=_GIVES[equipment])
-
-
-def _inert_unless_made(name: str) -> DataWarning:
-    """A program of the user's may turn on a swap file."""
-    return DataWarning(
-        kind=WarningKind.OUT_OF_REACH,
-        text=f"{name} acts on swap alone, and the study's guests have none unless the command makes some",
-        advice="if it makes none, the numbers say nothing about the setting; ktrial explain counters shows "
-        "pages swapped: pswpin, pswpout",
-    )
-
-
-def reach_sentence(study: Study) -> str:
-    """What the answer says of factors that had nothing to act on; empty where all had."""
-    names = dict.fromkeys(
-        factor.name
-        for factor in study.factors
-        if study.machine.kind not in REAL_MACHINES and lacking(study.machine, _knob(study, factor))
-    )
-    if not names:
-        return ""
-    return f"{', '.join(names)} may have had nothing to act on: see the warning."
-
-
-def lacking(machine: MachineSettings, knob: Knob | None) -> Equipment | None:
-    """What the machine's guests do not have, without which the knob does nothing; None where it can act."""
-    has = {Equipment.DISK: machine.disk is not None, Equipment.SWAP: False}
-    if machine.kind in REAL_MACHINES or knob is None or knob.acts_on is None or has[knob.acts_on]:
-        return None
-    return knob.acts_on
-
-
-def _knob(study: Study, factor: Factor) -> Knob | None:
-    if factor.kind is FactorKind.BOOT:
-        return catalogue.get(factor.target)
-    return _named(study, factor).knob if factor.kind is FactorKind.SETTING else None
-
-
-def _named(study: Study, factor: Factor) -> KnobRef:
-    # A study that was stored has its names, and no references.
-    return study.references.knobs.get(factor.target) or lenient_reference(factor.target)
-
-
-def _of_disk(study: Study, factor: Factor) -> tuple[str, str] | None:
-    """What is wrong with a setting of one disk, and what to do about it; None where nothing is."""
-    if factor.kind is not FactorKind.SETTING:
-        return None
-    disk, named = study.machine.disk, _named(study, factor)
-    path = _OF_A_DISK.match(named.path_in())
-    device = disk.device if disk and named.instance == STUDYS_DISK else path[1] if path else ""
-    if not device:
-        return None
-    if disk is None:
-        text = f"{factor.name} is set on {device}, and the study has no disk: no workload uses {device}"
-        return text, "[machine.disk] makes a disk, and NAME@disk is a setting of it"
-    if device != disk.device:
-        text = (
-            f"{factor.name} is set on {device}, the study's disk is {disk.device}: no workload uses {device}"
-        )
-        return text, f"name the study's disk: {factor.target.partition('@')[0]}@disk"
-    if not any(_works_on(disk, use, study) for use in study.workloads):
-        text = f"{factor.name} is set on the study's disk, and no workload names a path on it ({disk.path})"
-        return text, f'give a workload a path there: path = "{disk.path}"'
-    return None
-
-
-def _works_on(disk: Disk, use: WorkloadUse, study: Study) -> bool:
-    """Whether anything that the workload is told is below the place where the disk is mounted."""
-    from ktrial import workloads  # only a setting that may not rparameter a workload asks for its parameters
-    from ktrial.target.errors import GuestProgramsMissing
-    from ktrial.workloads.errors import WorkloadError
-
-    try:
-        described = workloads.find(use).description.parameters
-    except (WorkloadError, GuestProgramsMissing):
-        described = ()  # the workload is not known any more
-    defaults = {parameter.name: parameter.default for parameter in described}
-    words = [str(value) for value in (defaults | use.parameters).values()]
-    words += [
-        str(level)
-        for factor in study.factors
-        if factor.kind is FactorKind.PARAMETER and factor.target.partition(".")[0] == use.name
-        for level in factor.levels
-    ]
-    if use.command:
-        words += [*use.command.argv, *use.command.environment.values(), use.command.directory]
-    return any(disk.path in word for word in words)

@@ -14,8 +14,9 @@ from ktrial.analysis.comparability import (
     mode_difference,
     sides_of,
 )
-from ktrial.analysis.data_quality import reach_sentence, warnings_of
+from ktrial.analysis.data_quality import warnings_of
 from ktrial.analysis.kernel_confounds import with_kernels
+from ktrial.analysis.reach import reach_sentence, untested, with_reach
 from ktrial.analysis.scaling import scaling_answer
 from ktrial.format.number_format import counted, number, percentage
 from ktrial.model.comparison import Comparison, Interaction, Result, Variability, Verdict
@@ -145,13 +146,15 @@ def result(study: Study, trials: Iterable[Trial], described: Described = metrics
     warnings: tuple[DataWarning, ...] = ()
     if study.timing:
         comparisons, warnings = _at_last_look(study, in_order, sides, comparisons, incomparable)
+    by_label = {side.treatment.label: side.trials for side in sides}
+    comparisons = with_reach(study, by_label, comparisons)
     interacting = interactions(study, sides, metrics, incomparable)
     unsteady = _variability(study, sides, comparisons)
     scaling = scaling_answer(study, in_order)
     sentences = (
         scaling or answer(comparisons, study.margin, interacting),
         "" if scaling else variability_answer(unsteady),
-        reach_sentence(study),
+        reach_sentence(comparisons),
     )
     return Result(
         study=study.name,
@@ -161,7 +164,8 @@ def result(study: Study, trials: Iterable[Trial], described: Described = metrics
         interactions=interacting,
         variability=unsteady,
         warnings=(
-            *warnings_of(study, {side.treatment.label: side.trials for side in sides}, comparisons),
+            *untested(study, comparisons),
+            *warnings_of(study, by_label, comparisons),
             *warnings,
         ),
     )

@@ -108,7 +108,7 @@ def run(
     `retry_failed`: run trials again that failed. `allow_host_changes`: machine host: settings of this system
     may be changed; they are put back. A trial that fails is a result too, and no error.
 
-    Raises TuningError (`ktrial tune` runs a search), StudyRefused where no factor can act, WorkloadError,
+    Raises TuningError (`ktrial tune` runs a search), StudyRefused where a factor cannot act, WorkloadError,
     KernelError where no kernel can be had, MachineError, StoreError; Interrupted after Ctrl-C: what has ended
     is stored, and the same call goes on.
     """
@@ -117,7 +117,7 @@ def run(
             f"The study {study.name} has a section [search]: its configurations are chosen as it goes.",
             hint=f"ktrial tune {study.name}",
         )
-    check_factors(study, lambda text: warnings.warn(text.removeprefix("warning: "), stacklevel=4))
+    check_factors(study)
     with _opened(store) as opened, machine_for(study, allow_host_changes=allow_host_changes) as machine:
         stored = session.run(study, store=opened, machine=machine, jobs=jobs, retry_failed=retry_failed)
     return StudyResult(stored, lambda: _opened(store))

@@ -246,6 +246,7 @@ _COLOURS = {
     Verdict.WORSE: "#cf222e",
     Verdict.EQUIVALENT: "#57606a",
     Verdict.INCONCLUSIVE: "#9a6700",
+    Verdict.NOT_TESTED: "#bf8700",
     Verdict.IDENTICAL: "#8c959f",
 }
 _ROW = 22

@@ -12,7 +12,7 @@ from ktrial.bundle.archive import KERNELS, KernelEntry
 from ktrial.bundle.errors import BadBundle, BundleError, HostFilesNamed
 from ktrial.bundle.reading import Bundle
 from ktrial.bundle.writing import CONFIG, IMAGE, MODULES, SYSTEM_MAP, host_files
-from ktrial.experiment import guest_storage, session
+from ktrial.experiment import guest_storage, guest_swap, session
 from ktrial.experiment.observer import Observer
 from ktrial.experiment.resources import Builder, Resources, default_resources
 from ktrial.kernels import Progress, kernel_registry
@@ -137,11 +137,12 @@ def replicate(
 
 
 def _own_programs(file: Path, study: Study, files: FileReader) -> FileReader:
-    """In place of what reads files of this system: only what ktrial itself gives a guest to make its disk.
+    """In place of what reads files of this system: only what ktrial gives a guest to make its disk and swap.
 
     study_again has said that the study names none.
     """
     allowed = {guest_storage.program(study.machine.disk)} if study.machine.disk else set()
+    allowed |= set(guest_swap.programs()) if study.machine.swap_mib else set()
 
     def only_own(who: str, named: tuple[str, ...]) -> tuple[CarriedFile, ...]:
         if set(named) - allowed:

@@ -42,7 +42,9 @@ HOST = "host"
 
 MEASURE = {
     "try": CommandEntry("run", "try_", "Compare two kernels in one workload, at once."),
-    "compare": CommandEntry("run", "compare", "Compare kernels without a study file.", TakesCommand),
+    "compare": CommandEntry(
+        "run", "compare", "Compare kernels, or settings of a kernel, without a study file.", TakesCommand
+    ),
     "run": CommandEntry("run", "run", "Run a study, and print the verdicts."),
     "check": CommandEntry(
         "check",

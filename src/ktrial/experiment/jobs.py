@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ktrial.experiment import guest_storage
+from ktrial.experiment import guest_storage, guest_swap
 from ktrial.experiment.manipulation import (
     ManipulationCheck,
     TreatmentSetting,
@@ -132,6 +132,8 @@ def jobs_of(study: Study, treatment: Treatment, kernel: Kernel, resources: Resou
     checks = manipulation_checks(study, treatment, kernel, common.parameters)
     if machine.kind == _ON_SEVERAL and common.cpus > 1:
         checks += (cpus_online(common.cpus, common.parameters),)
+    if machine.swap_mib:
+        checks += (guest_swap.check(machine.swap_mib),)
     if machine.disk:
         checks += (guest_storage.settings_check(machine.disk),)
     jobs = []
@@ -169,19 +171,23 @@ def _boot(study: Study, treatment: Treatment, kernel: Kernel, resources: Resourc
     memory_levels = (level for _, level in _levels(study, treatment, FactorKind.MEMORY))
     memory_level = next(memory_levels, machine.memory_mib)
     memory = notation.memory_mib(memory_level) if isinstance(memory_level, str) else int(memory_level)
-    parameters, disk_memory = list(machine.boot), 0
+    parameters, more_memory = list(machine.boot), guest_swap.memory_mib(machine.swap_mib)
+    if machine.swap_mib:
+        modules += guest_swap.MODULES
+        files += resources.files("the study", guest_swap.programs())
+        parameters += guest_swap.boot_parameters(machine.swap_mib, memory)
     if disk:
         modules += guest_storage.modules(disk)
         files += guest_storage.files(disk, kernel, resources)
         parameters += guest_storage.boot_parameters(disk, memory)
-        disk_memory = guest_storage.memory_mib(disk)
+        more_memory += guest_storage.memory_mib(disk)
     boot_levels = _levels(study, treatment, FactorKind.BOOT)
     parameters += filter(None, (boot_parameter(name, level) for name, level in boot_levels))
     cpus = next((level for _, level in _levels(study, treatment, FactorKind.CPUS)), machine.cpus)
     return Boot(
         kernel=kernel,
         parameters=tuple(parameters),
-        memory_mib=memory + disk_memory,
+        memory_mib=memory + more_memory,
         cpus=int(cpus),
         topology=machine.topology,
         modules=resources.modules(kernel, modules) if modules else (),

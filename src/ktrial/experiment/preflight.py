@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ktrial import monitors
-from ktrial.analysis.data_quality import inert, inert_knobs, out_of_reach
+from ktrial.analysis.reach import Inert, inert_factors, inert_knobs
 from ktrial.errors import KtrialError
-from ktrial.experiment import guest_storage
+from ktrial.experiment import guest_storage, guest_swap
 from ktrial.experiment.errors import HOST_PROBLEMS, StudyRefused, SystemNotReady
 from ktrial.experiment.guest_storage import disk_tool, memory_mib
 from ktrial.experiment.jobs import Job
@@ -41,7 +41,7 @@ from ktrial.model import notation
 from ktrial.model.base import digest
 from ktrial.model.design import FactorKind, Treatment, level_text
 from ktrial.model.kernel import Build
-from ktrial.model.knob import Equipment, version_of
+from ktrial.model.knob import version_of
 from ktrial.model.machine import Boot
 from ktrial.model.notation import nearest
 from ktrial.model.parallel import MONITORS
@@ -189,36 +189,20 @@ def _raise(missing: list[Tool], short: list[Shortage]) -> None:
         raise SystemNotReady(f"This system is not ready for that: {'; '.join(problems)}.", hint=advice)
 
 
-def check_factors(study: Study, tell: Callable[[str], None]) -> None:
-    """Tell which factors cannot act in the study's guests. Raises StudyRefused where none can."""
+def check_factors(study: Study, tell: Callable[[str], None] | None = None) -> None:
+    """Raise StudyRefused where a factor certainly cannot act: in the study's guests, or on this system.
+
+    `tell`: told which may not, where the study's result will not say it.
+    """
     targets = [factor.target for factor in study.factors if factor.kind is FactorKind.SETTING]
-    warnings = [*out_of_reach(study), *_inert_here(study.machine, targets)]
-    _refuse_inert(f"No factor of the study {study.name}", warnings, len(study.factors), study.workloads)
-    for warning in warnings:
-        tell(f"warning: {warning.text}; {warning.advice}")
+    on_this_system = study.machine.kind == "host"
+    here = inert_knobs(study.machine, targets, has_swap=has_swap()) if on_this_system else ()
+    _refuse_inert(f"The study {study.name}", [*inert_factors(study), *here], tell)
 
 
-def check_knobs(
-    names: Iterable[str],
-    count: int,
-    settings: MachineSettings,
-    uses: Iterable[WorkloadUse],
-    tell: Callable[[str], None],
-) -> None:
-    """The same of knobs that a command varies, `count` of them; `names`: those that somebody named."""
-    warnings = [*inert_knobs(settings, names), *_inert_here(settings, names)]
-    _refuse_inert("No knob that was named", warnings, count, uses)
-    for warning in warnings:
-        tell(f"warning: {warning.text}; {warning.advice}")
-
-
-def _inert_here(settings: MachineSettings, names: Iterable[str]) -> Iterator[DataWarning]:
-    """A warning for each knob that acts on swap where this system is measured, and has none."""
-    if settings.kind == "host" and not has_swap():
-        for name in names:
-            knob = catalogue.lenient_reference(name).knob
-            if knob and knob.acts_on is Equipment.SWAP:
-                yield inert(name, "this system has", Equipment.SWAP)
+def check_knobs(names: Iterable[str], settings: MachineSettings) -> None:
+    """The same of knobs that a command varies. `names`: those that somebody named."""
+    _refuse_inert("The search", list(inert_knobs(settings, names, has_swap=has_swap())), None)
 
 
 def has_swap(file: Path = Path("/proc/swaps")) -> bool:
@@ -229,14 +213,15 @@ def has_swap(file: Path = Path("/proc/swaps")) -> bool:
         return True
 
 
-def _refuse_inert(
-    subject: str, inert: Sequence[DataWarning], count: int, uses: Iterable[WorkloadUse]
-) -> None:
-    certain = not any(use.command for use in uses)  # a program of the user's may do anything
-    if inert and certain and len(inert) == count:
-        texts = "; ".join(warning.text for warning in inert)
-        advice = "; ".join(dict.fromkeys(warning.advice for warning in inert))
-        raise StudyRefused(f"{subject} can act: {texts}.", hint=advice)
+def _refuse_inert(subject: str, inert: Sequence[Inert], tell: Callable[[str], None] | None) -> None:
+    certain = [knob.warning for knob in inert if knob.certain]
+    if certain:
+        texts = "; ".join(warning.text for warning in certain)
+        advice = "; ".join(dict.fromkeys(warning.advice for warning in certain))
+        raise StudyRefused(f"{subject} is refused: {texts}.", hint=advice)
+    for knob in inert:
+        if tell:
+            tell(f"warning: {knob.warning.text}; {knob.warning.advice}")
 
 
 class _Kernels(NamedTuple):
@@ -282,6 +267,8 @@ def _of_trials(undertaking: Undertaking) -> Iterator[Tool]:
         yield from undertaking.machine.needed_tools
     if undertaking.settings.disk:
         yield disk_tool(undertaking.settings.disk)
+    if undertaking.settings.swap_mib:
+        yield from guest_swap.TOOLS
     for use in undertaking.uses:
         workload = undertaking.resources.workload(use)
         if isinstance(workload, NeedsTools):
@@ -324,6 +311,7 @@ def _memory(undertaking: Undertaking) -> list[Shortage]:
     guest = undertaking.memory_mib or undertaking.settings.memory_mib
     if undertaking.settings.disk:
         guest += memory_mib(undertaking.settings.disk)
+    guest += guest_swap.memory_mib(undertaking.settings.swap_mib)
     facts = dict(line.split(":", 1) for line in lines_of(Path("/proc/meminfo").read_text()))
     total, swap, free = (
         int(facts[name].split()[0]) // 1024 for name in ("MemTotal", "SwapTotal", "MemAvailable")

@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from ktrial import monitors
 from ktrial.errors import KtrialError
-from ktrial.experiment import guest_storage, monitoring, preflight
+from ktrial.experiment import guest_storage, guest_swap, monitoring, preflight
 from ktrial.experiment.errors import HOST_PROBLEMS
 from ktrial.experiment.jobs import Job
 from ktrial.experiment.manipulation import SettingRefused, read_back
@@ -173,6 +173,7 @@ def _in_one_boot(machine: Machine, boot: Boot, jobs: Iterable[Job], notes: Trial
         for job in jobs:
             notes.warnings += preflight.warnings_of(machine, job)
             notes.programs |= guest_storage.maker(job.disk, boot.files) if job.disk else {}
+            notes.programs |= guest_swap.makers(job.before, boot.files)
             try:
                 _run_job_and_monitors(target, machine, job, notes)
             except (*_FAILURES, SettingRefused) as error:

@@ -25,6 +25,9 @@ VERDICTS = {
         "✓", "better", "the change is for the better, beyond the margin and the spread"
     ),
     Verdict.INCONCLUSIVE: VerdictLabel("?", "inconclusive", "the data do not decide"),
+    Verdict.NOT_TESTED: VerdictLabel(
+        "∅", "not tested", "the setting had nothing to act on: what it decides about never happened"
+    ),
     Verdict.EQUIVALENT: VerdictLabel(
         "≈",
         "equivalent",
@@ -46,6 +49,7 @@ VERDICT_STYLES = {
     Verdict.WORSE: "red",
     Verdict.EQUIVALENT: "",
     Verdict.INCONCLUSIVE: "yellow",
+    Verdict.NOT_TESTED: "yellow",
     Verdict.IDENTICAL: "yellow",
 }
 """Colours of the terminal; those of pages are in report/charts.py."""

@@ -63,6 +63,8 @@ class Verdict(StrEnum):
     WORSE = "worse"
     EQUIVALENT = "equivalent"
     INCONCLUSIVE = "inconclusive"
+    NOT_TESTED = "not-tested"
+    """A setting reached nothing: what it decides about never happened, on either side."""
     IDENTICAL = "identical"
     """The kernels are the same image, bit by bit, and nothing else differs: there is nothing to compare."""
 

@@ -104,6 +104,16 @@ class Successor(Model):
     """What it does instead: a sentence without its end."""
 
 
+class Activity(StrEnum):
+    """What a kernel does that a knob decides about: where it never happens, every value does the same."""
+
+    SWAPPING = "swapping"
+    BALANCE = "balance"
+    """Of what is reclaimed: pages to swap, or pages of files."""
+    WRITING = "writing"
+    RECLAIM = "reclaim"
+
+
 class Equipment(StrEnum):
     """What a system must have, so that a knob has anything to act on."""
 
@@ -135,6 +145,14 @@ class Knob(Model):
     successor: Successor | None = None
     acts_on: Equipment | None = None
     """Without it every value does the same, though the kernel takes all of them."""
+    decides_on: Activity | None = None
+    """What shows that it had anything to act on; None: as what it acts on says, if it says."""
+
+    @property
+    def activity(self) -> Activity | None:
+        """What has to happen before its value matters; None where that is not known."""
+        of_equipment = {Equipment.SWAP: Activity.SWAPPING, Equipment.DISK: Activity.WRITING}
+        return self.decides_on or (of_equipment[self.acts_on] if self.acts_on else None)
 
     @property
     def needs_reboot(self) -> bool:

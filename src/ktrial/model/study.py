@@ -154,6 +154,14 @@ def _from_a_million(number: int) -> int:
     return number
 
 
+def _swap(mib: int) -> int:
+    if mib < SMALLEST_SWAP_MIB:
+        raise not_allowed()
+    return mib
+
+
+SMALLEST_SWAP_MIB = 16
+
 _SETTLE = quantity(_nanoseconds, lambda length: length / 1e9, int | float)
 _INTERVAL = quantity(
     lambda text: round(notation.interval(text) * 1e9),
@@ -232,6 +240,15 @@ class MachineSettings(Model):
         default=None, description="a table: size, path, filesystem, bandwidth, latency_us"
     )
     """None: the guest has no disk."""
+    swap_mib: Annotated[LimitMiB, in_file(_swap)] = Field(
+        default=0,
+        ge=0,
+        validation_alias="swap",
+        serialization_alias="swap",
+        exclude_if=lambda value: not value,
+        description='a size from 16M, as text: "64M"',
+    )
+    """Of the guest, beside its memory; 0: it has none."""
     limit_seconds: Number = Field(
         default=300.0, gt=0, le=86400, description="seconds of host time above 0, up to 86400"
     )

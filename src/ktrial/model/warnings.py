@@ -66,6 +66,8 @@ class WarningKind(StrEnum):
     """A limit that is smaller than what irrelevant changes move: another one was used."""
     OUT_OF_REACH = "out-of-reach"
     """A setting of something that no workload of the study uses: verdicts are about something else."""
+    NOT_TESTED = "not-tested"
+    """What a setting decides about never happened while the workloads ran: nothing is said of it."""
     CHANGE_NOT_RUN = "change-not-run"
     """Nothing of what differs between two kernels ran in any workload: verdicts are about something else."""
     CHANGE_PARTLY_RUN = "change-partly-run"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
 
-from ktrial.analysis.data_quality import lacking
+from ktrial.analysis.reach import lacking
 from ktrial.experiment.jobs import jobs_of, obtained
 from ktrial.experiment.observer import Observer
 from ktrial.experiment.resources import Builder, Resources, RunsAlready

@@ -9,6 +9,7 @@ from ktrial.format import labels, number_format
 from ktrial.format.sanitize import one_line, printable
 from ktrial.format.table import Cell, Column, Kind, Output, Table
 from ktrial.model.attribution import Proof
+from ktrial.model.comparison import Verdict
 from ktrial.model.study import StudyRecord
 from ktrial.model.trial import Trial
 from ktrial.model.warnings import DataWarning
@@ -136,7 +137,7 @@ def _keep_in_mind(record: StudyRecord) -> Iterator[str]:
     reasons = {
         f"- {code(item.workload)}, {code(item.treatment)}: {prose(item.reason)}"
         for item in record.result.comparisons
-        if item.reason
+        if item.reason and item.verdict is not Verdict.NOT_TESTED
     }
     if reasons:
         yield folded("Why a verdict is inconclusive", "\n".join(sorted(reasons)))

@@ -255,6 +255,7 @@ SHAPES = {
     Verdict.WORSE: "diamond",
     Verdict.EQUIVALENT: "square",
     Verdict.INCONCLUSIVE: "circle",
+    Verdict.NOT_TESTED: "cross",
     Verdict.IDENTICAL: "square",
 }
 """The inconclusive one is hollow."""

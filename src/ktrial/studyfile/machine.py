@@ -65,6 +65,9 @@ def machine_settings(
         mistakes.add(("machine", "model"), 'cycles are modelled by the plugin, and count = "clock"')
     if machine.disk:
         _check_disk(machine.disk, mistakes)
+    if machine.swap_mib and machine.disk and machine.disk.kind is DiskKind.PMEM:
+        problem = "a guest with swap has its persistent memory for that: take null_blk or brd"
+        mistakes.add(("machine", "disk", "kind"), problem)
     if machine.topology and not _has(FactorKind.CPUS, factors):
         _check_topology(machine, machine.topology, mistakes)
     if machine.cgroup and machine.kind != HOST:

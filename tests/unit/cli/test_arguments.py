@@ -100,7 +100,7 @@ def test_every_command_that_takes_them_says_what_a_mistyped_workload_is_near_to(
     ("words", "problem", "hint"),
     [
         (("compare",), "Which kernels are compared?", "ktrial compare 6.1 6.12 fork"),
-        (("compare", "6.1", "fork"), "Which kernel is debian:6.1 compared with?", "ktrial compare 6.1 6.12"),
+        (("compare", "6.1", "fork"), "What is debian:6.1 compared with?", "ktrial compare 6.1 6.12"),
         (("compare", "6.1..6.12", "fork"), "6.1..6.12 is a range of kernels", "ktrial matrix"),
         (("compare", "6.1", "bzImage", "fork"), "bzImage is a file", "path:bzImage"),
         (("compare", "6.1", "debain:6.12", "fork"), "no provider 'debain'", ""),

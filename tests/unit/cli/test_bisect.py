@@ -280,14 +280,16 @@ def test_a_knob_that_is_named_by_its_path_is_for_the_kernel_to_judge(cli: Here) 
 
 def test_of_ten_knobs_two_that_matter_together_are_found(cli: Here) -> None:
     def number(_boot: Boot, settings: dict[str, str]) -> float:
-        both = settings["/proc/sys/vm/swappiness"] == "1" and settings["/proc/sys/vm/dirty_ratio"] == "5"
+        both = (
+            settings["/proc/sys/vm/stat_interval"] == "1" and settings["/proc/sys/vm/overcommit_ratio"] == "5"
+        )
         return 1200 if both else 1000
 
     cli.measured_on(number)
-    result = cli.run(*KNOBS, *unrelated(8), *by_path("vm.swappiness=60..1", "vm.dirty_ratio=20..5"))
+    result = cli.run(*KNOBS, *unrelated(8), *by_path("vm.stat_interval=60..1", "vm.overcommit_ratio=20..5"))
     assert result.status == 0
     assert result.output.splitlines()[-1] == (
-        "vm.swappiness 60 → 1 with vm.dirty_ratio 20 → 5 explain the difference."
+        "vm.stat_interval 60 → 1 with vm.overcommit_ratio 20 → 5 explain the difference."
     )
 
 
@@ -307,14 +309,14 @@ def test_in_real_time_each_answer_is_a_test_and_the_error_is_told(cli: Here) -> 
     noise = random.Random(1)
 
     def number(_boot: Boot, settings: dict[str, str]) -> float:
-        slow = 1.2 if settings["/proc/sys/vm/swappiness"] == "1" else 1.0
+        slow = 1.2 if settings["/proc/sys/vm/stat_interval"] == "1" else 1.0
         return 1000 * slow * math.exp(noise.gauss(0, 0.01))
 
     cli.measured_on(number, Mode.TIMED)
-    command = (*KNOBS, *unrelated(3), *by_path("vm.swappiness=60..1"), "--machine", "kvm")
+    command = (*KNOBS, *unrelated(3), *by_path("vm.stat_interval=60..1"), "--machine", "kvm")
     result = cli.run(*command)
     assert result.status == 0, result.messages
-    assert result.output.splitlines()[-1] == "vm.swappiness 60 → 1 explains the difference."
+    assert result.output.splitlines()[-1] == "vm.stat_interval 60 → 1 explains the difference."
     assert "any decision of this search is wrong is at most 5 %" in result.output
     assert "is decided with probability" in result.output
     programs = len(cli.machine.programs)

@@ -12,7 +12,6 @@ from ktrial import api, package_names
 from ktrial.experiment.errors import StudyRefused
 from ktrial.experiment.preflight import check_knobs
 from ktrial.model.study import MachineSettings
-from ktrial.model.workload import WorkloadUse
 from ktrial.package_names import INSTALL
 
 BUILDING = ("make", "flex", "bison", "bc", "perl", "libelf-dev", "binutils")
@@ -284,18 +283,32 @@ def test_a_study_whose_only_factor_cannot_act_is_refused_before_anything_is_boot
     assert not (tmp_path / "ktrial.db").exists()
 
 
-def test_a_search_on_a_system_without_swap_is_refused_as_in_guests(monkeypatch: pytest.MonkeyPatch) -> None:
-    warnings: list[str] = []
-    uses = [WorkloadUse(name="fork")]
+@pytest.mark.parametrize("words", [("-- /bin/true",), ("fork",), ("fork", "--swap", "64M")])
+def test_of_a_command_too_a_setting_that_cannot_act_is_refused(
+    words: tuple[str, ...], ktrial: CommandLine, tmp_path: Path
+) -> None:
+    """A guest that has swap is none of them."""
+    ktrial.machine(ScriptedMachine())
+    compare = ("compare", "--kernel", "debian:6.1", "--knob", "vm.swappiness=60,10", "--dry-run")
+    parts = [part for word in words for part in word.split()]
+    result = ktrial(*compare, *parts)
+    refused = "--swap" not in words
+    assert result.status == (2 if refused else 0), result.messages
+    assert ("the study's guests have no swap" in result.messages) == refused
+    assert result.messages.count("cannot act") == refused
+
+
+def test_on_a_system_without_swap_a_setting_of_swap_is_refused_as_in_guests(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     here = MachineSettings(kind="host")
     monkeypatch.setattr("ktrial.experiment.preflight.has_swap", lambda: True)
-    check_knobs(["vm.swappiness"], 1, here, uses, warnings.append)
-    assert warnings == []
+    check_knobs(["vm.swappiness"], here)
     monkeypatch.setattr("ktrial.experiment.preflight.has_swap", lambda: False)
-    with pytest.raises(StudyRefused, match=r"vm\.swappiness cannot act: this system has no swap"):
-        check_knobs(["vm.swappiness"], 1, here, uses, warnings.append)
-    check_knobs(["vm.swappiness", "vm.dirty_ratio"], 2, here, uses, warnings.append)
-    assert len(warnings) == 1
+    for names in (["vm.swappiness"], ["vm.swappiness", "vm.dirty_ratio"]):
+        with pytest.raises(StudyRefused, match=r"vm\.swappiness cannot act: this system has no swap"):
+            check_knobs(names, here)
+    check_knobs(["vm.dirty_ratio"], here)
 
 
 @pytest.mark.parametrize(
@@ -312,7 +325,7 @@ def test_a_search_whose_only_knob_cannot_act_is_refused_before_anything_is_boote
     result = ktrial(*words, "--kernel", "debian:6.1", "--workload", "fork")
     assert result.status == 2
     assert "cannot act: the guests have no swap." in result.messages
-    assert hint(result) == "leave it out, or measure on a system that swaps: the machine host or ssh"
+    assert hint(result).startswith("give the guest swap and less memory")
     assert not (tmp_path / "ktrial.db").exists()
 
 
@@ -328,7 +341,7 @@ def test_in_python_too_a_study_whose_only_factor_cannot_act_is_refused(
     ("knob", "there"),
     [("vm.dirty_ratio", "no disk"), ("vm.page-cluster", "no swap"), ("boot:zswap.enabled", "no swap")],
 )
-def test_a_factor_that_cannot_act_beside_one_that_can_is_told_first(
+def test_a_factor_that_cannot_act_is_refused_beside_one_that_can_too(
     knob: str, there: str, ktrial: CommandLine, tmp_path: Path
 ) -> None:
     machine = ScriptedMachine()
@@ -338,7 +351,7 @@ def test_a_factor_that_cannot_act_beside_one_that_can_is_told_first(
     text = INERT.format(more="").replace("vm.swappiness", "vm.vfs_cache_pressure") + table
     (tmp_path / "half.toml").write_text(text)
     result = ktrial("run", "half.toml")
-    assert result.status == 0
-    first, *_ = result.messages.splitlines()
-    assert "other cannot act" in first
-    assert there in first
+    assert result.status == 2
+    assert "other cannot act" in result.messages
+    assert there in result.messages
+    assert not machine.prepared

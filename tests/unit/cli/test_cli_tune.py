@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.support.command_line import CommandLine
 from tests.support.scripted import scripted_resources
-from tests.support.tuning import TunableMachine
+from tests.support.tuning import FILES, TunableMachine
 
 from ktrial.experiment.resources import Resources
 from ktrial.machines import Machine
@@ -21,7 +21,7 @@ from ktrial.store.store import Store
 
 PRESSURE = "/proc/sys/vm/vfs_cache_pressure"
 ON = ("--kernel", "debian:6.12", "--workload", "fork", "--minimise", "instructions")
-KNOBS = ("--knobs", "vm.vfs_cache_pressure,vm.swappiness")
+KNOBS = ("--knobs", "vm.vfs_cache_pressure,vm.watermark_scale_factor")
 
 
 def planted(boot: Boot, written: Mapping[str, str]) -> float:
@@ -63,9 +63,11 @@ def test_a_dry_run_says_what_would_be_done_and_measures_nothing(cli: Here) -> No
     assert "at most 30 runs" in result.output
 
 
-def test_a_dry_run_tells_that_there_is_nothing_to_try(cli: Here) -> None:
-    """With the background's ratio in force, which is 10, no value of the range is allowed."""
-    result = cli("tune", *ON, "--knobs", "vm.dirty_ratio=1..5,vm.vfs_cache_pressure", "--dry-run")
+def test_a_dry_run_tells_that_there_is_nothing_to_try(cli: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the run time in force, which is 950000, no value of the period's range is allowed."""
+    for name, value in (("runtime", "950000"), ("period", "1000000")):
+        monkeypatch.setitem(FILES, f"/proc/sys/kernel/sched_rt_{name}_us", f"{value}\n")
+    result = cli("tune", *ON, "--knobs", "kernel.sched_rt_period_us=1..5,vm.vfs_cache_pressure", "--dry-run")
     assert result.status == 2
     assert "No configuration meets the constraints" in result.messages
     assert result.output == ""
@@ -131,7 +133,7 @@ def test_the_answer_is_printed_kept_and_written(cli: Here, tmp_path: Path) -> No
     settings = (tmp_path / "found/sysctl.d/99-tune-fork.conf").read_text()
     assert "\nvm.vfs_cache_pressure = " in settings
     assert "it was 100" in settings
-    assert "vm.swappiness" not in settings
+    assert "vm.watermark_scale_factor" not in settings
     undo = (tmp_path / "found/undo.sh").read_text()
     assert "printf '%s\\n' 100 > /proc/sys/vm/vfs_cache_pressure" in undo
     ran = len(cli.there.ran)

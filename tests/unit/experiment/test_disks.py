@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ktrial.analysis.data_quality import out_of_reach
+from ktrial.analysis.reach import inert_factors
 from ktrial.analysis.result import load_record, result
 from ktrial.cli.studies import registry
 from ktrial.experiment import guest_storage
@@ -156,7 +156,7 @@ def test_a_setting_of_the_study_s_disk_is_written_to_the_disk_that_is_made(
     values = guest_storage.directory(study.machine.disk)
     assert setting.path == f"{values}/read_ahead_kb" == f"/sys/block/{device}/queue/read_ahead_kb"
     assert setting.name == "queue/read_ahead_kb@disk"
-    assert list(out_of_reach(study)) == []
+    assert list(inert_factors(study)) == []
 
 
 @pytest.mark.parametrize(
@@ -164,6 +164,7 @@ def test_a_setting_of_the_study_s_disk_is_written_to_the_disk_that_is_made(
     [
         ("", ["vm.dirty_ratio", "vm.swappiness"]),
         ("[machine.disk]\n", ["vm.swappiness"]),
+        ('swap = "64M"\n', ["vm.dirty_ratio"]),
         ('kind = "kvm"\n', ["vm.dirty_ratio", "vm.swappiness"]),
         ('kind = "host"\n', []),
     ],
@@ -176,7 +177,7 @@ def test_what_guests_do_not_have_no_setting_acts_on(tmp_path: Path, machine: str
     )
     file = tmp_path / "mine.toml"
     file.write_text(f'workloads = ["syscall"]\n{knobs}[machine]\n{kernel}{machine}')
-    texts = [warning.text for warning in out_of_reach(load(file, registry()))]
+    texts = [item.warning.text for item in inert_factors(load(file, registry()))]
     assert [text.partition(" cannot act")[0] for text in texts] == inert
 
 

@@ -454,6 +454,8 @@ def _machine_settings(machine: MachineSettings) -> Iterator[str]:
         yield from (f"io.max {line}" for line in machine.cgroup.io)
     if machine.disk:
         yield _disk(machine.disk)
+    if machine.swap_mib:
+        yield f"{machine.swap_mib} MiB of swap"
     usual = MachineSettings()
     if machine.settle_ns != usual.settle_ns:
         yield f"settled for {machine.settle_ns / _SECOND:g} s"

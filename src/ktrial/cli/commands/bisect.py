@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ktrial.bisect.errors import BadBisection
 from ktrial.cli.command_line import Argument, BadOption, BadUsage, Option, command_group, examples
-from ktrial.cli.console import say
 from ktrial.cli.options.arguments import Arguments, WorkloadArguments, named_by
 from ktrial.cli.options.common import DryRun, Json, Margin, Verbose, on_fleet
 from ktrial.cli.options.completion import (
@@ -253,7 +252,8 @@ def knobs(
     )
     terms = bisection.terms("knobs", "A", "B")
     measured = terms.measurement
-    check_knobs([item.name for item in ranges], len(ranges), measured.settings, measured.workloads, say)
+    # A file may be that of a whole system: only what is named has to be able to act.
+    check_knobs([text.partition("=")[0] for text in knob or []], measured.settings)
     bisection.check_system(kernels=() if bisection.on_host else (name,))
     with bisection.runs() as runs:
         machine = runs.machine  # the running kernel, where trials run on this system

@@ -1,9 +1,9 @@
 """`ktrial run`, `compare`, `scale` and `try`: run a study that has a file, or one that options make."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -22,6 +22,7 @@ from ktrial.cli.options.common import (
     BootParameters,
     Count,
     GuestMemory,
+    GuestSwap,
     Hosts,
     Margin,
     MeasuredWorkloads,
@@ -35,6 +36,7 @@ from ktrial.cli.options.common import (
     with_user,
 )
 from ktrial.cli.options.completion import kernel_names, study_files, workload_names
+from ktrial.cli.options.settings import KnobLevels, knob_levels
 from ktrial.cli.options.workloads import memory_for, named_workloads, workload_names_of
 from ktrial.cli.running.preflight import check_first
 from ktrial.cli.studies import open_store, registry, study_of_options
@@ -208,7 +210,7 @@ def _list(json: bool) -> None:
 
 @examples(
     "ktrial compare 6.1 6.12 fork,pipe",
-    "ktrial compare 6.1 path:arch/x86/boot/bzImage quick",
+    "ktrial compare 6.12 fork --knob vm.overcommit_memory=0,2",
     "ktrial compare 6.1 6.12 -- ./bench.sh",
 )
 @on_fleet
@@ -219,7 +221,7 @@ def compare(
     kernel: list[str] | None = Option(
         None,
         metavar="NAME",
-        help="A kernel; give two or more. The first is the baseline.",
+        help="A kernel. The first is the baseline.",
         autocompletion=kernel_names,
     ),
     options: StudyRunOptions,
@@ -229,49 +231,74 @@ def compare(
     count: Count = None,
     margin: Margin = None,
     memory: GuestMemory = None,
+    swap: GuestSwap = None,
     cpus: int | None = Option(None, metavar="N", help="The guest's CPUs; else 1."),
+    knob: KnobLevels = None,
     boot: BootParameters = None,
 ) -> None:
-    """Compare kernels without a study file.
+    """Compare kernels, or settings of a kernel, without a study file.
 
     Name the kernels, the baseline first; then workloads, or a command of your own. The command runs once
-    here, to find the files that it needs, and then on the kernels.
+    here, to find the files that it needs, and then on the kernels. --knob compares values of a setting.
     """
     from ktrial.cli.running.study import run_and_print
     from ktrial.kernels.providers.git import pinned
 
     words, named = users_command(context), named_by(arguments).with_options(kernel, workload)
+    settings = knob_levels(knob)
     if not named.kernels:
         raise _no_kernel("Which kernels are compared?", "ktrial compare 6.1 6.12 fork")
     if words:
         check_first(kernels=named.kernels, workloads=named.workloads, words=words, jobs=options.jobs)
     workloads = named_workloads(named.workloads, words).printing(metrics)
     kernels = [pinned(name) for name in named.kernels]
-    if len(kernels) == 1:
-        raise _no_kernel(f"Which kernel is {kernels[0]} compared with?", "ktrial compare 6.1 6.12 fork")
-    verb = "does" if len(kernels) == 2 else "do"
+    several = len(kernels) > 1
+    if not several and not settings:
+        raise _no_kernel(
+            f"What is {kernels[0]} compared with?",
+            "ktrial compare 6.1 6.12 fork; settings of one kernel: --knob vm.swappiness=60,10",
+        )
     study = study_of_options(
         {
-            "question": f"How {verb} {' and '.join(kernels[1:])} compare with {kernels[0]}?",
-            "factors": {"kernel": {"levels": kernels}},
+            "question": _question(kernels, settings),
+            "factors": {"kernel": {"levels": kernels} if several else None, **settings},
             "workloads": workloads.tables(),
-            "machine": {"count": count, "memory": memory_for(words, memory), "boot": boot, "cpus": cpus},
+            "machine": {
+                "count": count,
+                "kernel": None if several else kernels[0],
+                "memory": memory_for(words, memory),
+                "swap": swap,
+                "boot": boot,
+                "cpus": cpus,
+            },
             "margin": margin,
             "perturbations": perturbations,
         },
         "compare",
         {
-            "factors": "--kernel",
+            "factors.kernel": "--kernel",
+            "factors": "--knob" if settings else "--kernel",
             "workloads": "--workload",
             "margin": "--margin",
             "perturbations": "--perturbations",
             "machine.count": "--count",
+            "machine.kernel": "--kernel",
             "machine.memory": "--memory",
+            "machine.swap": "--swap",
             "machine.boot": "--boot",
             "machine.cpus": "--cpus",
         },
     )
     run_and_print(study, options)
+
+
+def _question(kernels: Sequence[str], settings: Mapping[str, Mapping[str, Any]]) -> str:
+    """What is asked of the kernels, and of their settings."""
+    if not settings:
+        verb = "does" if len(kernels) == 2 else "do"
+        return f"How {verb} {' and '.join(kernels[1:])} compare with {kernels[0]}?"
+    names = " and ".join(settings)
+    return f"{'Does' if len(settings) == 1 else 'Do'} {names} matter on {' and '.join(kernels)}?"
 
 
 @examples(

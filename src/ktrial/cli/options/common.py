@@ -53,6 +53,9 @@ Margin = Annotated[
 GuestMemory = Annotated[
     str | None, typer.Option("--memory", metavar="512M", help="The guest's memory; else 512M.")
 ]
+GuestSwap = Annotated[
+    str | None, typer.Option("--swap", metavar="64M", help="Swap of the guest, beside its memory; else none.")
+]
 AllowHostChanges = Annotated[
     bool, typer.Option("--allow-host-changes", help="Machine host: settings are changed, and put back.")
 ]

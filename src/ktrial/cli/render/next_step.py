@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ktrial.model.design import FactorKind
 from ktrial.model.study import StudyRecord, treatments
+from ktrial.model.warnings import WarningKind
 from ktrial.report.attribution import Why
 from ktrial.store.location import masked
 
@@ -34,6 +35,15 @@ def prove_command(record: StudyRecord, whys: Sequence[Why], store: str | None) -
     to = ["--to", why.treatment] if len(treatments(record.study)) > 2 else []
     explain = ["ktrial", "explain", str(record.id), "--workload", why.workload, *to, "--prove"]
     return shlex.join([*explain, *store_option(store)])
+
+
+def tested_by(record: StudyRecord) -> str:
+    """What would test the settings that reached nothing, in words; empty where all reached something."""
+    return "; ".join(
+        dict.fromkeys(
+            warning.advice for warning in record.result.warnings if warning.kind is WarningKind.NOT_TESTED
+        )
+    )
 
 
 def same_command(*options: str) -> str:

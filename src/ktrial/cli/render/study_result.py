@@ -12,7 +12,7 @@ from rich.text import Text
 from ktrial.analysis.answer import told_first
 from ktrial.analysis.scaling import changes, curves, waits
 from ktrial.cli.console import breakable, output, print_link
-from ktrial.cli.render.next_step import NextStep, prove_command, store_option
+from ktrial.cli.render.next_step import NextStep, prove_command, store_option, tested_by
 from ktrial.cli.render.screen import Screen
 from ktrial.cli.render.table import rendered
 from ktrial.format import number_format
@@ -38,6 +38,8 @@ _QUESTION_COLUMNS = 400
 _MOST_FAILURES = 20
 _MOST_INTERACTIONS = 3
 _MOST_VARIABILITY = 10
+_TOLD_ELSEWHERE = {WarningKind.FAILED_TRIALS, WarningKind.NOT_TESTED}
+"""By the list of failures; by the answer and the next step."""
 
 
 def print_study(
@@ -50,7 +52,8 @@ def print_study(
     next_step: NextStep | None = None,
 ) -> None:
     """What `run`, `compare` and `show` end with: 25 lines, or all; the answer last."""
-    console, command = output(), (next_step or prove_command)(record, reasons, store)
+    console = output()
+    command = tested_by(record) or (next_step or prove_command)(record, reasons, store)
     if verbose:
         print_result(record, console)
         print_whys(reasons, console)
@@ -291,7 +294,7 @@ def _reasons(record: StudyRecord) -> Iterator[str]:
     of_workload = Counter(workload for workload, metric in metrics if metric not in BESIDE_THE_OWN)
     by_reason: dict[tuple[str, str, str, str], list[str]] = {}
     for row in record.result.comparisons:
-        if row.reason:
+        if row.reason and row.verdict is not Verdict.NOT_TESTED:
             treatment = told_apart(row.treatment, row.baseline) if several else ""
             named = row.metric in BESIDE_THE_OWN or of_workload[row.workload] > 1
             metric = row.metric if named else ""
@@ -344,7 +347,7 @@ def _warnings(record: StudyRecord) -> tuple[list[str], list[str]]:
     cautions: list[str] = []
     notes: list[str] = []
     for shown, more in study_summary.warning_groups(record):
-        if shown[0].kind is WarningKind.FAILED_TRIALS:
+        if shown[0].kind in _TOLD_ELSEWHERE:
             continue
         for warning in (*shown, *more):
             advice = f"; {warning.advice}" if warning.advice else ""
@@ -356,8 +359,8 @@ def _warnings(record: StudyRecord) -> tuple[list[str], list[str]]:
 def _print_warnings(record: StudyRecord, console: Console) -> None:
     for shown, more in study_summary.warning_groups(record):
         first = shown[0]
-        if first.kind is WarningKind.FAILED_TRIALS:
-            continue  # _failures says more
+        if first.kind in _TOLD_ELSEWHERE:
+            continue
         kind, style = ("note", "") if first.is_note else ("warning", "yellow")
         for warning in shown:
             console.print(Text(one_line(f"{kind}: {warning.text}"), style=style))

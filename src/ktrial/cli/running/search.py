@@ -111,7 +111,7 @@ def _check(study: Study, options: "SearchOptions") -> None:
         knobs = searched_knobs(study.search.knobs)
         # Of those that only belong to a subsystem the plan says why they are left out.
         names = [knob.name for knob in knobs if knob.by_itself]
-        preflight.check_knobs(names, len(knobs), study.machine, study.workloads, say)
+        preflight.check_knobs(names, study.machine)
     if options.apply and study.machine.kind != HOST:
         problem = (
             f"trials ran on the machine {study.machine.kind}: --answer DIR writes what is to be installed"

@@ -36,6 +36,7 @@ from ktrial.format.number_format import counted
 from ktrial.format.sanitize import one_line
 from ktrial.machines.host import HostMachine
 from ktrial.model.base import digest
+from ktrial.model.comparison import Verdict
 from ktrial.model.history import Across
 from ktrial.model.study import Study, StudyRecord
 from ktrial.report import study_summary, whys
@@ -46,6 +47,8 @@ from ktrial.studyfile.references import resolved
 
 SOME_TRIALS_FAILED = 3
 """Exit code: the study ended, there are verdicts, but not from all trials."""
+NOT_TESTED = 4
+"""Exit code: a setting reached nothing, so that a question of the study has no answer."""
 KTRIAL = (sys.executable, "-c", "from ktrial.cli.main import main_with_parent; main_with_parent()")
 """The program of this very installation, which ends when its standard input closes."""
 
@@ -64,6 +67,11 @@ class FinishedStudy:
         """Whether a trial failed."""
         return bool(study_summary.failed_trials(self.record))
 
+    @property
+    def untested(self) -> bool:
+        """Whether a setting had nothing to act on."""
+        return any(row.verdict is Verdict.NOT_TESTED for row in self.record.result.comparisons)
+
     def as_json(self) -> dict[str, Any]:
         """What `run --json` prints of it."""
         return record_as_json(self.record, self.store, self.report, self.whys)
@@ -72,7 +80,7 @@ class FinishedStudy:
 def run_and_print(study: Study, options: StudyRunOptions, confirmation: Study | None = None) -> None:
     """Run the study, and the one that confirms it, and print their results; of a dry run their plans.
 
-    Raises typer.Exit with 3 where trials failed.
+    Raises typer.Exit with 3 where trials failed, with 4 where a setting had nothing to act on.
     """
     if options.dry_run:
         plans = {"": study} | ({"confirmation": confirmation} if confirmation else {})
@@ -85,8 +93,15 @@ def run_and_print(study: Study, options: StudyRunOptions, confirmation: Study | 
         result["confirmation"], failed = confirmed.as_json(), failed or confirmed.failed
     if options.json:
         print_json(result)
+    _end(failed=failed, untested=finished.untested)
+
+
+def _end(*, failed: bool, untested: bool) -> None:
+    """With an exit code of its own where not all is well."""
     if failed:
         raise typer.Exit(SOME_TRIALS_FAILED)
+    if untested:
+        raise typer.Exit(NOT_TESTED)
 
 
 def run_and_advise(study: Study, options: StudyRunOptions) -> None:
@@ -101,14 +116,13 @@ def run_and_advise(study: Study, options: StudyRunOptions) -> None:
     if options.json:
         steps = [command for command, _ in next_steps(finished.record, options.store)]
         print_json(finished.as_json() | {"next": steps})
-    if finished.failed:
-        raise typer.Exit(SOME_TRIALS_FAILED)
+    _end(failed=finished.failed, untested=finished.untested)
 
 
 def run_and_show(study: Study, options: RunOptions, next_step: NextStep | None = None) -> FinishedStudy:
     """Run the study, write its report, and print its result, but for --json."""
     location = options.store or default_location()
-    check_factors(study, say)
+    check_factors(study)
     with open_store(location) as store:
         with (
             machine_for(study, allow_host_changes=options.allow_host_changes, say=say) as machine,

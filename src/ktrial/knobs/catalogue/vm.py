@@ -1,7 +1,7 @@
 """Memory: write-back, watermarks, compaction, overcommit, NUMA reclaim, huge pages of hugetlbfs."""
 
 from ktrial.knobs.catalogue.declare import file, sysctl
-from ktrial.model.knob import Allowed, Default, Equipment, KnobKind, Safety, Successor
+from ktrial.model.knob import Activity, Allowed, Default, Equipment, KnobKind, Safety, Successor
 
 _MEMORY = (Default(computed="memory"),)
 _LOSES_WRITES = Safety.DURABILITY
@@ -15,6 +15,7 @@ KNOBS = (
         # c843966c556d: mm: allow swappiness that prefers reclaiming anon over the file workingset
         allowed=(Allowed(since="5.8", minimum=0, maximum=200), Allowed(minimum=0, maximum=100)),
         acts_on=Equipment.SWAP,
+        decides_on=Activity.BALANCE,
     ),
     sysctl(
         "vm.dirty_ratio",
@@ -97,6 +98,7 @@ KNOBS = (
         "how readily directory entries and inodes are reclaimed; 100: as readily as pages",
         "100",
         minimum=0,
+        decides_on=Activity.RECLAIM,
     ),
     sysctl(
         "vm.min_free_kbytes",
