@@ -2,7 +2,7 @@
 
 import re
 from datetime import datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -26,6 +26,23 @@ class CarriedFile(Model):
     """A directory of this mode, and nothing in it."""
     link: str = Field(default="", exclude_if=lambda value: not value)
     """A symbolic link to this path, whatever is there; empty: no link."""
+
+
+_OURS = ("/init", "/ktrial")
+_THE_KERNELS = ("/dev", "/proc", "/sys")
+"""What the guest's kernel mounts: files there would be hidden."""
+
+
+def guest_path_problem(guest: str) -> str:
+    """Why a guest cannot have a file at this path; empty where it can."""
+    path = PurePosixPath(guest)
+    if not path.is_absolute() or ".." in path.parts or len(path.parts) < 2:
+        return f"the guest's path {guest!r} is not absolute, or holds '..'"
+    if any(path.is_relative_to(ours) for ours in _OURS):
+        return f"{guest} is ktrial's own"
+    if any(path.is_relative_to(mount) for mount in _THE_KERNELS):
+        return f"what is below {'/'.join(path.parts[:2])[1:]} is the guest's own kernel's"
+    return ""
 
 
 class CgroupLimits(Model):

@@ -24,7 +24,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.segments import InterpSegment
 
 from ktrial.format import number_format
-from ktrial.model.machine import CarriedFile
+from ktrial.model.machine import CarriedFile, guest_path_problem
 from ktrial.text_lines import lines_of
 from ktrial.workloads.errors import BadWorkload, WorkloadError
 
@@ -84,7 +84,7 @@ def with_all_they_need(workload: str, files: tuple[str, ...]) -> tuple[CarriedFi
     carried: dict[str, CarriedFile] = {}
     _carry(workload, carried, deque((file, ()) for file in tree.files), strict=True)
     _carry(workload, carried, deque((file, ()) for file in tree.inside), strict=False)
-    return (*dict.fromkeys(tree.around), *carried.values())
+    return _checked(workload, (*dict.fromkeys(tree.around), *carried.values()))
 
 
 def with_links_kept(workload: str, program: str, files: tuple[str, ...]) -> tuple[CarriedFile, ...]:
@@ -100,7 +100,15 @@ def with_links_kept(workload: str, program: str, files: tuple[str, ...]) -> tupl
     links = links_on_the_way(
         [carried_file.guest for carried_file in (*around, *carried.values()) if not carried_file.link]
     )
-    return (*dict.fromkeys((*links, *around)), *carried.values())
+    return _checked(workload, (*dict.fromkeys((*links, *around)), *carried.values()))
+
+
+def _checked(workload: str, files: tuple[CarriedFile, ...]) -> tuple[CarriedFile, ...]:
+    """The files. Raises WorkloadError where a guest cannot have one of them: before anything is booted."""
+    for file in files:
+        if problem := guest_path_problem(file.guest):
+            raise _not_carried(workload, file.host, problem)
+    return files
 
 
 def links_on_the_way(paths: Iterable[str]) -> tuple[CarriedFile, ...]:
@@ -284,7 +292,16 @@ def _tokens_expanded(part: str, path: Path) -> Path:
 def _first(name: str, directories: tuple[Path, ...]) -> str | None:
     """The name is a path where it holds a slash."""
     candidates = (Path(name),) if "/" in name else tuple(directory / name for directory in directories)
-    return next((str(candidate) for candidate in candidates if candidate.is_file()), None)
+    return next((_without_parents(candidate) for candidate in candidates if candidate.is_file()), None)
+
+
+def _without_parents(library: Path) -> str:
+    """`bin/../lib/libjli.so` as the kernel walks it: links are followed before `..` goes up."""
+    if ".." not in library.parts:
+        return str(library)
+    shortened = os.path.normpath(library)
+    same = Path(shortened).is_file() and library.samefile(shortened)
+    return shortened if same else str(library.parent.resolve() / library.name)
 
 
 @cache

@@ -78,6 +78,30 @@ def test_a_library_beside_the_program_is_found_by_its_runpath(tmp_path: Path) ->
     assert str(library) in carried(program)
 
 
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_library_above_the_programs_directory_is_found_by_its_runpath(tmp_path: Path, linked: bool) -> None:
+    """Every OpenJDK has `$ORIGIN/../lib`; ld.so follows links before it goes up."""
+    home = tmp_path / "jdk"
+    library, program = home / "lib" / "libown.so", home / "bin" / "java"
+    library.parent.mkdir(parents=True)
+    program.parent.mkdir()
+    compile_c("int own(void) { return 0; }", library, "-shared", "-fPIC")
+    flags = (f"-L{library.parent}", "-lown", "-Wl,-rpath,$ORIGIN/../lib")
+    compile_c("int own(void); int main(void) { return own(); }", program, *flags)
+    named = program
+    if linked:
+        named = tmp_path / "java"
+        named.symlink_to(program)
+    assert str(library) in carried(named)
+
+
+def test_a_file_that_a_guest_cannot_have_is_refused_before_anything_is_booted() -> None:
+    with pytest.raises(
+        WorkloadError, match=r"cannot carry /proc/version .*: what is below /proc is the guest"
+    ):
+        with_all_they_need("mine", ("/proc/version",))
+
+
 def test_a_static_program_brings_itself_only(tmp_path: Path) -> None:
     program = tmp_path / "program"
     compile_c("int main(void) { return 0; }", program, "-static")

@@ -18,15 +18,12 @@ from pathlib import Path, PurePosixPath
 from ktrial.file_digests import digest_of_bytes, digest_of_file
 from ktrial.machines.errors import FileToCarry, MachineError, MachineToolMissing
 from ktrial.model.base import digest
-from ktrial.model.machine import Boot, CarriedFile
+from ktrial.model.machine import Boot, CarriedFile, guest_path_problem
 from ktrial.target import BOOT_PLAN_PATH
 
 FORMAT = 1
 """Raised when the same entries make other bytes: a snapshot's key holds it."""
 BALLAST = "/ktrial/ballast"
-_OURS = ("/init", "/ktrial")
-_THE_KERNELS = ("/dev", "/proc", "/sys")
-"""What the guest's kernel mounts: files there would be hidden."""
 _DIRECTORIES = ("/dev", "/proc", "/sys", "/tmp")
 _COMMAND = ("cpio", "--create", "--format=newc", "--reproducible", "--owner=+0:+0", "--null", "--quiet")
 _MOST_LINKS = 40
@@ -183,16 +180,9 @@ def _stage(files: tuple[InitramfsEntry, ...], root: Path) -> list[bytes]:
 
 
 def _guest_path(host: Path, guest: str, machine: str) -> str:
-    path = PurePosixPath(guest)
-    if not path.is_absolute() or ".." in path.parts or len(path.parts) < 2:
-        problem = f"the guest's path {guest!r} is not absolute, or holds '..'"
-    elif any(path == PurePosixPath(ours) or PurePosixPath(ours) in path.parents for ours in _OURS):
-        problem = f"{guest} is ktrial's own"
-    elif any(path == PurePosixPath(mount) or PurePosixPath(mount) in path.parents for mount in _THE_KERNELS):
-        problem = f"what is below {'/'.join(path.parts[:2])[1:]} is the guest's own kernel's"
-    else:
-        return str(path)
-    raise FileToCarry(machine=machine, path=host, problem=problem)
+    if problem := guest_path_problem(guest):
+        raise FileToCarry(machine=machine, path=host, problem=problem)
+    return str(PurePosixPath(guest))
 
 
 def _regular(host: Path, machine: str) -> Path:
