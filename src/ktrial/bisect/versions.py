@@ -1,5 +1,6 @@
 """The releases of a distribution between two of them: what is searched by `ktrial bisect versions`."""
 
+import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -88,6 +89,31 @@ class ChainSearch:
             if answer is not Answer.UNRESOLVED:
                 return place, answer is Answer.YES
         return None
+
+
+_SERIES = re.compile(r"debian:(\d+\.\d+)\.")
+_DISTRIBUTION = re.compile(r"\+deb(\d+)")
+
+
+def step_caution(before: str, after: str) -> str:
+    """What a step between two neighbouring releases holds beside one stable update; empty where nothing is.
+
+    No release of the series between two others is on the mirrors: `debian:6.1.0-56-…`, `debian:6.12.43+…`.
+    """
+    series = [_SERIES.match(name) for name in (before, after)]
+    first, second = [match[1] if match else "" for match in series]
+    if first and second and first != second:
+        return (
+            f"the mirrors have nothing between {before} and {after}: a change there stands for all commits "
+            f"from {first} to {second}"
+        )
+    suites = [match[1] if (match := _DISTRIBUTION.search(name)) else "" for name in (before, after)]
+    if all(suites) and suites[0] != suites[1]:
+        return (
+            f"{before} and {after} are built by the compilers of Debian {suites[0]} and {suites[1]}: "
+            "a change there may be the compiler's"
+        )
+    return ""
 
 
 @dataclass
@@ -201,6 +227,10 @@ class VersionBisection:
 
     def _notes(self, searches: Sequence[ChainSearch], measured: Collection[int]) -> list[str]:
         notes = []
+        for change in (change for search in searches for change in search.changes):
+            caution = step_caution(self.ground.releases[change.before], self.ground.releases[change.after])
+            if caution and caution not in notes:
+                notes.append(caution)
         for search in searches:
             for start, end in (
                 search.stretches_left(measured) if any(search.stopped for search in searches) else ()

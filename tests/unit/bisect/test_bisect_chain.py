@@ -3,12 +3,13 @@
 import math
 from dataclasses import dataclass, field
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.planted_causes import FORK, MARGIN
 
 from ktrial.bisect.decision import ExactJudge, Memory, Numbers
-from ktrial.bisect.versions import ChainSearch
+from ktrial.bisect.versions import ChainSearch, step_caution
 
 
 @dataclass
@@ -76,3 +77,17 @@ def test_equal_ends_are_not_looked_between() -> None:
     series = Series([100.0, 120.0, 100.0])
     assert not _searched(series).changes
     assert series.measured == [0, 2]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        ("debian:6.1.0-56-cloud-amd64", "debian:6.12.43+deb12-cloud-amd64", "all commits from 6.1 to 6.12"),
+        ("debian:6.12.90+deb12-cloud-amd64", "debian:6.12.90+deb13-cloud-amd64", "Debian 12 and 13"),
+        ("debian:6.12.43+deb12-cloud-amd64", "debian:6.12.57+deb12-cloud-amd64", ""),
+        ("debian:6.1.0-55-cloud-amd64", "debian:6.1.0-56-cloud-amd64", ""),
+    ],
+)
+def test_a_step_that_holds_more_than_a_stable_update_says_so(before: str, after: str, words: str) -> None:
+    caution = step_caution(before, after)
+    assert words in caution if words else not caution

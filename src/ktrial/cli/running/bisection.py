@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -10,6 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ktrial.bisect.search import SearchPlan
+from ktrial.bisect.versions import step_caution
 from ktrial.cli.command_line import BadOption
 from ktrial.cli.console import breakable, messages, output, print_json, say
 from ktrial.cli.options import kernel_measurement
@@ -220,6 +222,7 @@ _SINGULARS = {"config": "option", "knobs": "knob", "patches": "patch", "versions
 _PLURALS = {"patch": "patches"}
 _NAME_COLUMNS = 60
 _SHOWN_NAMES = 12
+_SHOWN_CAUTIONS = 3
 _SHOWN_PROBLEMS = 5
 _UNLIKELY_SHARE = 0.005
 
@@ -231,6 +234,10 @@ def print_plan(plan: SearchPlan, console: Console) -> None:
     shown = ", ".join(shortened(name, _NAME_COLUMNS) for name in plan.names[:_SHOWN_NAMES])
     more = f", and {len(plan.names) - _SHOWN_NAMES} more" if len(plan.names) > _SHOWN_NAMES else ""
     _say(f"{shown}{more}", console, 2)
+    if plan.kind == "versions":
+        cautions = filter(None, (step_caution(*step) for step in pairwise(plan.names)))
+        for caution in islice(cautions, _SHOWN_CAUTIONS):
+            _say(f"note: {caution}", console)
     candidates = "kernels built" if plan.builds else "candidates measured"
     most = f"at most {plan.candidates_for_one} {candidates} where one is the cause"
     if plan.kind in {"config", "knobs"}:
