@@ -520,8 +520,8 @@ def weighed(
     if weight > margin * least:
         return comparison
     reason = (
-        f"what differs in string bytes weighs {number(weight)} of {number(least)} instructions: "
-        f"less than the {percentage(margin)} that matter"
+        f"the bytes that differ are worth {number(weight)} of {number(least)} instructions: "
+        f"less than the margin of {percentage(margin)}"
     )
     return comparison.model_copy(update={"verdict": Verdict.EQUIVALENT, "reason": reason})
 

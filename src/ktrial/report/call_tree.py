@@ -501,9 +501,9 @@ _LONG_WAY = 6
 # The table of a difference along the tree of calls: net, with all that is called, callers above.
 
 CALL_TREE_MEANING = (
-    "Net: each row with all that it calls, at the same place in both kernels' trees of calls; below it what "
-    "it calls. a → b: only the first calls a there, only the second b. own: what no row below it has, "
-    "because it cancels or is too small."
+    "A row is a function with all that it calls, at the same place in both kernels' trees of calls; the rows "
+    "below it are what it calls. a → b: the first kernel calls a there, the second calls b. own: "
+    "instructions not shown in a row below, because they cancel or are too few."
 )
 
 _CALLS = " › "

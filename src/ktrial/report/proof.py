@@ -33,15 +33,15 @@ def closing(proof: Proof) -> Iterator[str]:
     if against := [cause for cause in proof.tested if _is_against(proof, cause)]:
         yield _against(against, proof)
     elif not proof.together:
-        yield "Nothing that was taken back has a part of the difference."
-    unexplained = proof.share(proof.unexplained)
+        yield "Nothing that was changed back makes a difference here."
+    share, left = number_format.share(proof.share(proof.unexplained)), number_format.signed(proof.unexplained)
     yield (
-        f"Not explained by anything that was taken back: {number_format.signed(proof.unexplained)} "
-        f"instructions per operation ({number_format.share(unexplained)} % of the difference)."
+        f"Not explained: {share} % of the difference ({left} instructions per operation) comes from nothing "
+        "that was changed back: from code, or what was not tried."
     )
     if proof.control:
         moved = number_format.number(proof.control)
-        yield f"A write or a boot parameter that changes nothing moved the count by {moved} at most."
+        yield f"For scale: a setting that changes nothing moved the count by at most {moved}."
     yield from _without_part(proof)
     yield _used(proof)
 
@@ -60,10 +60,10 @@ def _is_against(proof: Proof, cause: Tried) -> bool:
 
 def _against(against: Sequence[Tried], proof: Proof) -> str:
     """What has a negative share is no cause of the difference: that a table of causes has it is explained."""
-    beginning = "" if proof.together else "Nothing that was taken back makes the difference smaller. "
+    beginning = "" if proof.together else "Nothing that was changed back makes the difference smaller. "
     return (
-        f"{beginning}Of negative share, so that the difference is larger without: {_names(against)}; "
-        "no cause of it, but of something that the rest outweighs."
+        f"{beginning}A negative share works against the difference, which is larger without it: "
+        f"{_names(against)}."
     )
 
 
@@ -81,9 +81,9 @@ def _without_part(proof: Proof) -> Iterator[str]:
     moved = [cause for cause in proof.tested if cause.status is Status.UNCERTAIN]
     still = [cause for cause in proof.tested if cause.status is Status.NOTHING]
     if moved:
-        yield f"No part that can be told from a write that changes nothing: {_names(moved)}."
+        yield f"Too little to tell from a setting that changes nothing: {_names(moved)}."
     if still:
-        yield f"Not one instruction more or less, so that nothing here depends on it: {_names(still)}."
+        yield f"Not one instruction more or less: {_names(still)}."
     yield from _groups(proof)
     for cause in proof.tested:
         if cause.status in {Status.REFUSED, Status.FAILED}:
@@ -110,16 +110,16 @@ def _groups(proof: Proof) -> Iterator[str]:
     if still:
         most = max((group.effect for group in still), key=abs)
         yield (
-            "No part of the difference worth dividing up, taken back in groups "
-            f"({_moved(proof, most)} at most): {'; '.join(', '.join(group.names) for group in still)}."
+            f"Changed back in groups, these move at most {_moved(proof, most)}: "
+            f"{'; '.join(', '.join(group.names) for group in still)}."
         )
     for group in proof.groups:
         if group.kind is GroupKind.OPEN:
-            yield f"Not divided up, {_moved(proof, group.effect)} together: {', '.join(group.names)}."
+            yield f"Only measured together, {_moved(proof, group.effect)}: {', '.join(group.names)}."
         if group.kind is GroupKind.ONLY_TOGETHER:
             yield (
-                f"Beyond what each of them has alone, these have {_moved(proof, group.effect)} together: "
-                f"{', '.join(group.names)}."
+                f"Together these move the count by {_moved(proof, group.effect)}, beyond what each does "
+                f"alone: {', '.join(group.names)}."
             )
 
 
@@ -138,12 +138,12 @@ def _together(proof: Proof, together: Together) -> str:
     if together.effect is None:
         return f"Together ({names}): not measured: {together.reason}."
     if len(together.names) == 1:
-        return f"One thing has a part of the difference: {names}."
+        return f"One cause was measured: {names}."
     part, share = number_format.signed(together.effect), number_format.share(proof.share(together.effect))
     over = spread(proof, together.effects)
     return (
-        f"All that have a part, taken back together ({names}): {part} instructions per operation, "
-        f"{share} % of the difference ({over} %); shares need not add up."
+        f"All causes changed back together ({names}): {part} instructions per operation, "
+        f"{share} % of the difference ({over} %); single shares need not add up to it."
     )
 
 
@@ -151,9 +151,9 @@ def _used(proof: Proof) -> str:
     used = proof.used
     trials = number_format.counted(used.trials, "trial")
     where = _studies_named(proof.studies)
-    before = f", {used.stored} were in the store" if used.stored else ""
+    before = f", {used.stored} more were in the store" if used.stored else ""
     seconds = number_format.duration(max(1.0, used.seconds))
-    return f"{trials} ran{before}; {seconds} of CPU time. They are kept as {where}."
+    return f"The proof ran {trials}{before}; it took {seconds} of CPU time. The store has them as {where}."
 
 
 def _studies_named(studies: Sequence[str]) -> str:
@@ -199,8 +199,8 @@ def _sum(
 
 def _fields(proof: Proof) -> Sequence[Field[Tried]]:
     return (
-        Field(Column("cause", "measured", wraps=True), lambda cause: name(cause.candidate.name)),
-        Field(Column("how", "as on the other side", wraps=True), _opposite_value),
+        Field(Column("cause", "cause", wraps=True), lambda cause: name(cause.candidate.name)),
+        Field(Column("how", "changed back", wraps=True), lambda cause: _change(proof, cause)),
         Field(
             Column("effect", "its part", numeric=True),
             lambda cause: own(number_format.signed(cause.effect)),
@@ -212,13 +212,13 @@ def _fields(proof: Proof) -> Sequence[Field[Tried]]:
     )
 
 
-def _opposite_value(cause: Tried) -> Cell:
-    """`HRTICK → NO_HRTICK in the second`."""
+def _change(proof: Proof, cause: Tried) -> Cell:
+    """`HRTICK → NO_HRTICK in debian:6.12`."""
     candidate = cause.candidate
     value = candidate.value_on(cause.side) or number_format.NONE
     has = candidate.after if cause.side is ProofSide.TO else candidate.before
-    where = "second" if cause.side is ProofSide.TO else "first"
-    change = f"{_value(has)} → {_value(value)}, in the {where}"
+    kernel = proof.after if cause.side is ProofSide.TO else proof.before
+    change = f"{_value(has)} → {_value(value)} in {kernel}"
     return Cell(change, change, Kind.NAME)
 
 

@@ -20,6 +20,7 @@ from ktrial.experiment.resources import Resources
 from ktrial.kernels import Progress
 from ktrial.machines.errors import MachineError, NoPluginHere
 from ktrial.machines.fake import FakeMachine
+from ktrial.model.attribution import Candidate, CauseKind, Proof, ProofSide, Status, Together, Tried
 from ktrial.model.design import PlannedTrial
 from ktrial.model.kernel import Kernel
 from ktrial.model.machine import Boot
@@ -63,6 +64,7 @@ class World:
         self.counted: list[PlannedTrial] = []
         self.counting_fails: Trial | MachineError | None = None
         self.walked: list[Boot] = []
+        self.profiles = PROFILES
         self.machine = FakeMachine(self._answer)
 
     def resources(self) -> Resources:
@@ -84,7 +86,7 @@ class World:
         return self.counting_fails or self.trial(trial, job.boot.kernel.name, job.boot.parameters)
 
     def trial(self, trial: PlannedTrial, kernel: str, parameters: tuple[str, ...] = ()) -> Trial:
-        profile = PROFILES.get(kernel, PROFILES[OLD]).model_copy(update={"parameters": parameters})
+        profile = self.profiles.get(kernel, self.profiles[OLD]).model_copy(update={"parameters": parameters})
         faults = CounterDelta(workload="fork", name="vmstat.pgfault", delta=FAULTS.get(kernel, 100.0))
         values = {"fork": profile.region.instructions / profile.operations}
         return a_trial(trial, values, profiles=(profile,), counters=(faults,), provenance={})
@@ -420,6 +422,47 @@ def test_an_explanation_is_25_lines_and_ends_with_its_answer(cli: CommandLine, w
         "mas_store +700, vma_link −300, kmem_cache_alloc → kmem_cache_alloc_noprof +20."
     )
     assert "next: ktrial explain upgrade --prove" in lines
+
+
+def test_a_stored_proof_is_shown_again_and_what_it_leaves_open_leads_to_the_releases(
+    cli: CommandLine, world: World
+) -> None:
+    number = world.kept(OLD, NEW)
+    parity = Candidate(
+        name="RUN_TO_PARITY",
+        kind=CauseKind.FEATURE,
+        target="RUN_TO_PARITY",
+        before="",
+        after="RUN_TO_PARITY",
+        on_to="NO_RUN_TO_PARITY",
+    )
+    proof = Proof(
+        workload="fork",
+        before=OLD,
+        after=NEW,
+        values_before=(500,),
+        values_after=(920,),
+        tested=(Tried(candidate=parity, side=ProofSide.TO, status=Status.MEASURED, effects=(105.0,)),),
+        together=Together(names=("RUN_TO_PARITY",), effects=(105.0,)),
+    )
+    with open_store(str(world.store)) as store:
+        store.add_proof(number, proof)
+    lines = cli("explain", "upgrade").output.splitlines()
+    assert len(lines) <= 25
+    assert "RUN_TO_PARITY +105 (25.0 %); not explained +315 (75.0 %)." in " ".join(" ".join(lines).split())
+    assert "next: ktrial bisect versions 6.1..6.12:cloud fork --dry-run" in lines
+
+
+def test_of_a_program_the_kernels_part_is_told_apart(cli: CommandLine, world: World) -> None:
+    sides = {name: {("vfs_read", ""): count} for name, count in ((OLD, 1000), (NEW, 1100))}
+    of_program = {
+        name: a_profile(counts, kernel=name.removesuffix(":cloud"), program=4000)
+        for name, counts in sides.items()
+    }
+    world.profiles = of_program
+    world.kept(OLD, NEW)
+    text = " ".join(cli("explain", "upgrade").output.split())
+    assert f"The kernel's part is 20.0 % of the instructions on {OLD}: +10 %." in text
 
 
 def test_the_answer_has_the_studys_number_and_says_that_functions_are_of_one_perturbation(

@@ -381,6 +381,6 @@ def test_string_bytes_have_a_verdict_of_their_own_from_the_weight_on_that_matter
 ) -> None:
     row = weighed(before, after, 8759.0)
     assert row.verdict is verdict
-    light = f"weighs {abs(after - before) / 32:.0f} of 8,759 instructions: less than the 1 % that matter"
+    light = f"worth {abs(after - before) / 32:.0f} of 8,759 instructions: less than the margin of 1 %"
     assert (light in row.reason.replace("\N{NO-BREAK SPACE}", " ")) is (verdict is Verdict.EQUIVALENT)
     assert (row.baseline_value, row.value) == (before, after), "the numbers stay what they are"

@@ -62,7 +62,7 @@ def test_where_nothing_moves_the_count_a_group_and_its_control_are_run(world: Wo
     assert moved.control == -moved.effect, "as many files written with what they have move it as far"
     statuses = {result.candidate.name: result.status for result in proof.tested}
     assert statuses["vm.inert_07"] is statuses["HRTICK"] is Status.GROUPED
-    assert "Nothing that was taken back has a part" in lines(proof)
+    assert "Nothing that was changed back makes a difference" in lines(proof)
     assert "vm.inert_07" in lines(proof)
 
 

@@ -20,7 +20,7 @@ from ktrial.report.study_summary import counted, verdict_counts
 from ktrial.serve.live import Live
 from ktrial.store.store import open_store
 
-REASON = "what differs in string bytes weighs 13 of 320 instructions: less than the 1 % that matter"
+REASON = "the bytes that differ are worth 13 of 320 instructions: less than the margin of 1 %"
 
 
 def with_rows_beside(record: StudyRecord) -> StudyRecord:

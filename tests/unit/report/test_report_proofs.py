@@ -104,7 +104,10 @@ def test_the_page_says_measured_with_the_share_and_suspected_of_the_rest(
     measured, suspected = first.index("Causes, measured"), first.index("Suspected causes, not measured")
     assert "25.0" in first[measured:suspected]
     assert "24.0 to 26.0" in first
-    assert "Not explained by anything that was taken back: +750" in first
+    assert (
+        "% of the difference (+750 instructions per operation) comes from nothing that was changed back"
+        in first
+    )
     end = first.index("</dd>", suspected)
     assert "read_ahead_kb" not in first[suspected:end], "it is measured"
     assert "swappiness" in first[suspected:end], "it is not"
@@ -128,7 +131,7 @@ def test_the_terminal_json_and_markdown_say_the_same(record: StudyRecord, whys: 
     console = Console(width=200, record=True, file=io.StringIO())
     print_whys(whys, console)
     text = console.export_text().replace("\u00a0", " ")
-    assert "measured by taking it back: read_ahead_kb +250 (25.0 %); not explained +750 (75.0 %)" in text
+    assert "measured by changing it back: read_ahead_kb +250 (25.0 %); not explained +750 (75.0 %)" in text
     proof = whys_as_json(whys)[0]["proof"]
     assert [(cause["name"], cause["share"]) for cause in proof["causes"]] == [
         ("read_ahead_kb", 0.25),
@@ -165,14 +168,14 @@ def test_what_makes_the_difference_smaller_is_no_cause_and_says_so() -> None:
     )
     alone = proof.model_copy(update={"tested": (against, nothing), "together": None})
     text = " ".join(closing(alone))
-    assert "Nothing that was taken back makes the difference smaller." in text
-    assert "Of negative share, so that the difference is larger without: PLACE_LAG;" in text
-    assert "has a part of the difference" not in text
+    assert "Nothing that was changed back makes the difference smaller." in text
+    assert "A negative share works against the difference, which is larger without it: PLACE_LAG." in text
+    assert "cause was measured" not in text
     both = " ".join(closing(proof.model_copy(update={"tested": (cause, against)})))
-    assert "One thing has a part of the difference: read_ahead_kb." in both
-    assert "Of negative share, so that the difference is larger without: PLACE_LAG;" in both
+    assert "One cause was measured: read_ahead_kb." in both
+    assert "A negative share works against the difference, which is larger without it: PLACE_LAG." in both
     neither = " ".join(closing(proof.model_copy(update={"tested": (nothing,), "together": None})))
-    assert "Nothing that was taken back has a part of the difference." in neither
+    assert "Nothing that was changed back makes a difference here." in neither
     assert "negative" not in neither
 
 

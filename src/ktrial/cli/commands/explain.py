@@ -136,12 +136,12 @@ def explain(
 
     check_writable([files.folded, files.flame_graph])
     options = replace(_with_arguments(options), words=users_command(context))
-    if proving.prove:
-        explained = proven(options, proving)
-        attribution, proof = explained.attribution, explained.proof
-    else:
+    measured = None
+    if not proving.prove:
         refuse_of_proofs(proving)
-        attribution, proof = explanation.why(options), None
+    else:
+        measured = proven(options, proving)
+    attribution, proof = (measured.attribution, measured.proof) if measured else explanation.why(options)
     check_modelled(attribution.explanation, options.by)
     files.write(attribution.before, attribution.after, attribution.explanation)
     citations = citations_of(attribution, options.store)

@@ -9,6 +9,7 @@ from pathlib import Path
 from ktrial.model.design import FactorKind
 from ktrial.model.study import StudyRecord, treatments
 from ktrial.model.warnings import WarningKind
+from ktrial.model.workload import Mode
 from ktrial.report.attribution import Why
 from ktrial.store.location import masked
 
@@ -26,7 +27,7 @@ def prove_command(record: StudyRecord, whys: Sequence[Why], store: str | None) -
         return ""
     unproven = [why for why in whys if why.proof is None and why.total.difference]
     if not unproven:
-        return ""
+        return _kernels_part(record, store) if not whys else ""
 
     def relative(why: Why) -> float:
         return abs(why.total.difference) / why.total.before if why.total.before else math.inf
@@ -44,6 +45,17 @@ def tested_by(record: StudyRecord) -> str:
             warning.advice for warning in record.result.warnings if warning.kind is WarningKind.NOT_TESTED
         )
     )
+
+
+def _kernels_part(record: StudyRecord, store: str | None) -> str:
+    """Of a program that changed too little as a whole: what its kernel's part did, which `explain` tells."""
+    if len(treatments(record.study)) != 2:
+        return ""
+    counted = {row.workload for row in record.result.comparisons if row.mode is Mode.EXACT_PLUGIN}
+    programs = [use.label for use in record.study.workloads if use.command and use.label in counted]
+    if not programs:
+        return ""
+    return shlex.join(["ktrial", "explain", str(record.id), "--workload", programs[0], *store_option(store)])
 
 
 def same_command(*options: str) -> str:

@@ -111,7 +111,7 @@ def print_answer(
         names[why.workload] + (f", {why.treatment}" if several else "") + f" {breakable(net_sentence(why))}"
         for why in sorted(whys, key=_relative)
     ]
-    heading = "why: instructions, net, by kernel function with all that it calls:"
+    heading = WHY_HEADING
     screen.lines(causes, "cause", least=1, heading=heading)
     if over_cpus:
         screen.leave_out(len(shown.result.comparisons), "verdict")
@@ -376,29 +376,23 @@ def _print_warnings(record: StudyRecord, console: Console) -> None:
 
 MOST_WORKLOADS = 12
 """Lines that are printed."""
-_MOST_FUNCTIONS = 3
+WHY_HEADING = "why: net instructions by kernel function and its calls (mean of one trial):"
 
 
 def print_whys(whys: Sequence[Why], console: Console) -> None:
-    """For each workload that has changed, the functions with the largest parts in it."""
+    """For each workload that has changed, what its calls grew by, net: no parts that cancel."""
     if not whys:
         return
     several = len({why.treatment for why in whys}) > 1
     console.print()
-    console.print(Text("why, by kernel function (instructions per operation):", style="dim"))
+    console.print(Text(WHY_HEADING, style="dim"))
     names = short_labels(why.workload for why in whys)
     for why in whys[:MOST_WORKLOADS]:
         where = names[why.workload] + (f", {why.treatment}" if several else "")
-        shown = [
-            f"{part.name} {number_format.signed(part.difference)}" for part in why.parts[:_MOST_FUNCTIONS]
-        ]
-        parts = ", ".join(shown) or "no function differs"
-        text = f"{where}: {number_format.signed(why.total.difference)}: {parts}"
-        left = len(why.parts) > _MOST_FUNCTIONS
-        console.print(f"  {one_line(breakable(text))}{', …' if left else ''}")
+        console.print(f"  {one_line(breakable(f'{where} {net_sentence(why)}'))}")
         if why.proof:
             measured = "; ".join(shares(why.proof))
-            console.print(f"    measured by taking it back: {one_line(breakable(measured))}")
+            console.print(f"    measured by changing it back: {one_line(breakable(measured))}")
         for cause in why.causes:
             console.print(f"    suspected, not measured: setting {one_line(breakable(cause))}")
     if len(whys) > MOST_WORKLOADS:

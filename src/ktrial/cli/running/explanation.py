@@ -17,7 +17,7 @@ from ktrial.cli.render.explanation import citations, estimate, print_known_so_fa
 from ktrial.cli.studies import NothingStored, find, open_existing, open_store
 from ktrial.experiment.explain import Guests, explain_question, explain_record
 from ktrial.experiment.proof import Proven, Proving, prove
-from ktrial.model.attribution import Attribution
+from ktrial.model.attribution import Attribution, Proof
 from ktrial.model.design import Factor, FactorKind, LevelValue, Treatment
 from ktrial.model.fidelity import FidelityCitation
 from ktrial.model.study import Study
@@ -31,23 +31,29 @@ if TYPE_CHECKING:
 _KERNEL = "kernel"
 
 
-def why(options: "ExplainOptions") -> Attribution:
-    """The explanation. Raises BadOption, and what `explain_record` raises.
+def why(options: "ExplainOptions") -> tuple[Attribution, Proof | None]:
+    """The explanation, with the proof that the store has of it. Raises BadOption, and what `explain_record`
+    raises.
 
     Of a study's stored trials; of kernels, or of a study file that never ran, from trials that are run now.
     """
     if options.kernel:
-        return _counted(_of_kernels(options), options)
+        return _counted(_of_kernels(options), options), None
     _refuse_with_study(options)
     with open_existing(options.store) as store:
         stored = _stored_or_file(options, store)
         if isinstance(stored, Study):
             asked_for = question(stored, options.workload, options.before, options.after)
-            return _counted(asked_for, options)
+            return _counted(asked_for, options), None
+        record = load_record(store, stored)
         with progress() as observer:
             guests = Guests(observer=observer, values=not options.no_values)
             sides = (options.workload, options.before, options.after)
-            return explain_record(store, load_record(store, stored), *sides, guests)
+            attribution = explain_record(store, record, *sides, guests)
+        explanation = attribution.explanation
+        difference = (explanation.workload, explanation.before.label, explanation.after.label)
+        proofs = (proof for proof in record.proofs if proof.difference_key == difference)
+        return attribution, next(proofs, None)
 
 
 def _counted(asked_for: AttributionQuestion, options: "ExplainOptions") -> Attribution:
