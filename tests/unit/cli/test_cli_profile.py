@@ -162,7 +162,7 @@ def test_a_difference_is_written_as_three_columns_and_as_a_picture(
     attribution = Attribution(
         before=BEFORE, after=AFTER, explanation=explain(BEFORE, AFTER), differences=Differences()
     )
-    monkeypatch.setattr("ktrial.cli.running.explanation.why", lambda given: attribution)
+    monkeypatch.setattr("ktrial.cli.running.explanation.why", lambda given: (attribution, None))
     folded, svg, other = tmp_path / "folded", tmp_path / "to.svg", tmp_path / "from.svg"
     assert cli(*BOTH, "--folded", folded, "--flame-graph", svg).status == 0
     assert "vma_link 3000 4000" in folded.read_text().splitlines()
