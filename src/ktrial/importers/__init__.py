@@ -12,7 +12,7 @@ from pathlib import Path
 from ktrial import plugin_discovery, program_outputs
 from ktrial.importers.errors import ImportFailed, MeasurementsDamaged, NoMeasurements
 from ktrial.importers.protocol import LARGEST_MIB, Choices, Importer, SourceFile, source_file
-from ktrial.model.imported import Family, Group, Imported
+from ktrial.model.imported import Family, Group, Imported, Rounded, Summary
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.program_outputs import Measured, OutputDamaged, OutputEmpty, OutputFormat, Report
 from ktrial.program_outputs.units import converted, converts
@@ -146,11 +146,27 @@ def _in_one_unit(files: list[Imported]) -> list[Imported]:
 def _in_unit(family: Family, unit: str) -> Family:
     groups = tuple(
         group.model_copy(
-            update={"values": tuple(converted(value, family.unit, unit) for value in group.values)}
+            update={
+                "values": tuple(converted(value, family.unit, unit) for value in group.values),
+                "summary": _summary_in(group.summary, family.unit, unit),
+            }
         )
         for group in family.groups
     )
     return family.model_copy(update={"unit": unit, "groups": groups})
+
+
+def _summary_in(summary: Summary | None, before: str, unit: str) -> Summary | None:
+    if summary is None:
+        return None
+    parts = {
+        name: Rounded(
+            value=converted(part.value, before, unit), half_unit=converted(part.half_unit, before, unit)
+        )
+        for name in ("mean", "standard_error", "sd")
+        if (part := getattr(summary, name)) is not None
+    }
+    return summary.model_copy(update=parts)
 
 
 def _run_orders(files: list[Imported]) -> dict[_Key, tuple[str, ...]]:
@@ -176,13 +192,19 @@ def _with(family: Family | None, addition: Family) -> Family:
         if before is not None:
             group = group.model_copy(
                 update={
-                    "values": before.values + group.values,
+                    "values": _runs_of(before) + _runs_of(group),
+                    "summary": None,
                     "runs": before.runs + group.runs,
                     "failed": before.failed + group.failed,
                 }
             )
         groups[group.label] = group
     return family.model_copy(update={"groups": tuple(groups.values())})
+
+
+def _runs_of(group: Group) -> tuple[float, ...]:
+    """The values; the mean of several runs of one file is one run among those of other files."""
+    return group.values or ((group.summary.mean.value,) if group.summary else ())
 
 
 # --- Labels that the user gave to files: what they say is compared, also where the files name it differently.
@@ -300,7 +322,7 @@ def _of_metrics(file: SourceFile, report: Report) -> tuple[Family, ...]:
         _family(
             measurement,
             measurement.of if alone and measurement.of else name,
-            (_group(measurement, file.group),),
+            (_group(measurement, file.group, report),),
         )
         for name, measurement in report.named().items()
     )
@@ -312,7 +334,7 @@ def _of_groups(file: SourceFile, report: Report) -> tuple[Family, ...]:
         families.setdefault(number.metric, []).append(number)
     return tuple(
         _family(
-            columns[0], file.path.stem, tuple(_group(measured, measured.of) for measured in columns)
+            columns[0], file.path.stem, tuple(_group(measured, measured.of, report) for measured in columns)
         ).model_copy(
             update={
                 "metric": metric,
@@ -327,9 +349,17 @@ def _family(measured: Measured, name: str, groups: tuple[Group, ...]) -> Family:
     return Family(name=name, metric=name, unit=measured.unit, direction=measured.direction, groups=groups)
 
 
-def _group(measured: Measured, label: str) -> Group:
-    factors = dict(measured.parameters)
-    return Group(label=label, factors=factors, values=measured.values, failed=measured.failed)
+def _group(measured: Measured, label: str, report: Report) -> Group:
+    factors, spread = dict(measured.parameters), measured.spread
+    group = Group(label=label, factors=factors, failed=measured.failed, conditions=report.conditions)
+    if spread is None:
+        return group.model_copy(update={"values": measured.values})
+    summary = Summary(
+        mean=Rounded(value=measured.values[0], half_unit=spread.half_unit),
+        standard_error=Rounded(value=spread.standard_error, half_unit=spread.error_half_unit),
+        runs=spread.runs,
+    )
+    return group.model_copy(update={"summary": summary})
 
 
 def _warnings(source: str, report: Report) -> list[DataWarning]:

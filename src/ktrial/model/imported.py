@@ -56,6 +56,8 @@ class Group(Model):
     """In place of values."""
     failed: int = 0
     """Runs that gave no value."""
+    conditions: dict[str, str] = Field(default_factory=dict)
+    """Under which it was measured, as far as the file tells: `clients` → `4`."""
 
 
 class Family(Model):

@@ -5,14 +5,13 @@ point in the group `ktrial.output_formats`.
 """
 
 from collections import Counter
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Protocol, runtime_checkable
 
 from ktrial import plugin_discovery
 from ktrial.model.warnings import DataWarning
-from ktrial.model.workload import Direction
 from ktrial.program_outputs.errors import FormatNotKnown, OutputDamaged, OutputEmpty, OutputError
+from ktrial.program_outputs.reports import Column, Measured, Note, Report, Spread
 from ktrial.program_outputs.units import is_by_clock
 
 __all__ = [
@@ -25,66 +24,12 @@ __all__ = [
     "OutputError",
     "OutputFormat",
     "Report",
+    "Spread",
     "find",
     "installed",
     "is_by_clock",
 ]
 _GROUP = "ktrial.output_formats"
-
-
-@dataclass(frozen=True)
-class Column:
-    """A metric that a format may have, as documentation names it."""
-
-    metric: str
-    unit: str
-    direction: Direction
-
-
-@dataclass(frozen=True)
-class Measured:
-    """One metric of one thing that was measured, with a number for each repetition in the output."""
-
-    metric: str
-    values: tuple[float, ...]
-    unit: str
-    direction: Direction
-    of: str = ""
-    """The job, benchmark or command; empty where an output holds one only, which has no name."""
-    failed: int = 0
-    """Repetitions that gave no number."""
-    parameters: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def by_clock(self) -> bool:
-        """Whether it is a time, or so much a time: what the program's own clock told."""
-        return is_by_clock(self.unit)
-
-
-@dataclass(frozen=True)
-class Note:
-    """Something to be known about an output."""
-
-    text: str
-    advice: str = ""
-
-
-@dataclass(frozen=True)
-class Report:
-    """Everything that was read from one output."""
-
-    measured: tuple[Measured, ...]
-    """In the output's order; the first is what it is about."""
-    failures: tuple[Note, ...] = ()
-    """Runs, jobs or benchmarks that gave no number, and are left out of `measured`."""
-    notes: tuple[Note, ...] = ()
-
-    def named(self) -> dict[str, Measured]:
-        """Name → metric: `time`, or `sleep 1: time` where several things were measured."""
-        several = len({measurement.of for measurement in self.measured}) > 1
-        return {
-            f"{metric.of}: {metric.metric}" if several else metric.metric: metric for metric in self.measured
-        }
 
 
 @runtime_checkable

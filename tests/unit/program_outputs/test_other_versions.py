@@ -139,3 +139,119 @@ def test_what_a_clock_told_is_known_from_what_was_counted() -> None:
     assert by_clock["task-clock"]
     assert not by_clock["page-faults"]
     assert all(each.by_clock for each in read("fio-json", "fio-3.33.json").measured)
+
+
+PERF_TABLE = """ Performance counter stats for 'sleep 1':
+
+{rows}
+
+       1.002086438 seconds time elapsed
+"""
+
+
+@pytest.mark.parametrize(
+    ("row", "event", "value", "unit"),
+    [
+        (
+            "       1249.500900      task-clock (msec)         #    0.999 CPUs utilized",
+            "task-clock",
+            1249.5009,
+            "ms",
+        ),
+        (
+            "      17200.968507 task-clock (msec)         #    0.999 CPUs utilized",
+            "task-clock",
+            17200.968507,
+            "ms",
+        ),
+        ("         5,094,835 ns   duration_time", "duration_time", 5_094_835, "ns"),
+        ("           912,000 ns   user_time                 #    0.1", "user_time", 912_000, "ns"),
+        (
+            "    37\u202f167\u202f666\u202f901      cycles   #    3.569 GHz  (25.98%)",
+            "cycles",
+            37_167_666_901,
+            "",
+        ),
+        ("    37 167 666 901      cycles                    #    3.569 GHz", "cycles", 37_167_666_901, ""),
+        ("        1,234.56      uncore/clockticks/", "uncore/clockticks/", 1234.56, ""),
+        (
+            "     2,788,555      cpu_core/cycles/          #   51.931 M/sec  (98.71%)",
+            "cpu_core/cycles/",
+            2_788_555,
+            "",
+        ),
+        (
+            "           191      page-faults:u             #    0.153 K/sec  [83.34%]",
+            "page-faults:u",
+            191,
+            "",
+        ),
+        ("            12.34 Joules power/energy-pkg/", "power/energy-pkg/", 12.34, "Joules"),
+    ],
+)
+def test_rows_of_perf_s_versions_languages_and_machines(
+    row: str, event: str, value: float, unit: str
+) -> None:
+    report = program_outputs.find("perf-stat").read(PERF_TABLE.format(rows=row))
+    assert list(report.named()[event].values) == pytest.approx([value])
+    assert report.named()[event].unit == unit
+    assert not [note for note in report.notes if "not understood" in note.text]
+
+
+HYBRID = """\
+         2,788,555      cpu_core/cycles/          #   51.931 M/sec
+           851,129      cpu_atom/cycles/          #   15.851 M/sec
+             TopdownL1 (cpu_core)                 #     28.6 %  tma_backend_bound
+                                                  #     13.0 %  tma_retiring
+             TopdownL1 (cpu_atom)                 #     30.0 %  tma_bad_speculation"""
+
+
+def test_a_machine_with_two_kinds_of_cores_has_counts_of_each() -> None:
+    report = program_outputs.find("perf-stat").read(PERF_TABLE.format(rows=HYBRID))
+    assert {name: each.values for name, each in report.named().items()} == {
+        "cpu_core/cycles/": (2_788_555,),
+        "cpu_atom/cycles/": (851_129,),
+        "time elapsed": (1.002086438,),
+    }
+    assert report.notes == ()
+
+
+def test_what_perf_s_runs_scatter_is_kept() -> None:
+    spread = read("perf-stat", "perf-stat-6.1.187-runs.txt").named()["task-clock"].spread
+    assert spread is not None
+    assert (spread.runs, spread.half_unit) == (3, 0.005)
+    assert spread.standard_error == pytest.approx(0.58 * 0.1007)
+
+
+def test_a_row_that_lost_its_name_is_told() -> None:
+    rows = "           5506056                                #    2.543 GHz"
+    report = program_outputs.find("perf-stat").read(PERF_TABLE.format(rows=rows))
+    assert report.notes[0].text == "1 of 2 lines was not understood: '5506056 # 2.543 GHz'"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "stress-ng: warn:  [12] metrics corrupted, data is compromised",
+        "stress-ng: info:  [12] unsuccessful run completed in 1.02 secs",
+    ],
+)
+def test_a_run_of_stress_ng_that_failed_its_checks_is_refused(line: str) -> None:
+    text = changed("stress-ng-0.15.06.yaml", ("---\n", f"{line}\n---\n"))
+    with pytest.raises(OutputDamaged, match="it says 'stress-ng: "):
+        program_outputs.find("stress-ng-yaml").read(text)
+
+
+def test_conditions_are_kept() -> None:
+    assert read("pgbench", "pgbench-15.txt").conditions == {
+        "version": "15.18",
+        "transaction type": "<builtin: TPC-B (sort of)>",
+        "scale": "1",
+        "query mode": "simple",
+        "clients": "4",
+        "threads": "1",
+        "tries": "1",
+        "duration": "1 s",
+    }
+    assert read("sysbench", "sysbench-memory-1.0.20.txt").conditions["block size"] == "1KiB"
+    assert read("wrk", "nginx-wrk-4.1.0.txt").conditions["connections"] == "64"

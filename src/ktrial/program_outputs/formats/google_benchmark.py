@@ -63,9 +63,11 @@ class GoogleBenchmark:
 
     def _time(self, row: dict[str, Any]) -> float:
         """In nanoseconds."""
-        unit = text_of(row.get("time_unit")) or "ns"
+        unit = text_of(row.get("time_unit"))
         if not converts(unit, _REAL.unit):
-            raise OutputDamaged(format=self.name, where=_name(row), problem=f"its time_unit is {unit!r}")
+            raise OutputDamaged(
+                format=self.name, where=_name(row), problem=f"its time_unit is {unit or None!r}"
+            )
         return converted(measured(row.get("real_time"), self.name, _name(row)), unit, _REAL.unit)
 
 

@@ -1,5 +1,6 @@
 """hyperfine --export-json: every command's times."""
 
+from statistics import fmean
 from typing import Any
 
 from ktrial.model.workload import Direction
@@ -8,6 +9,8 @@ from ktrial.program_outputs.errors import OutputDamaged, OutputEmpty
 from ktrial.program_outputs.reading import finite, has_keys, json_report, objects_of, text_of
 
 _TIME = Column("time", "s", Direction.LOWER)
+_ROUNDING = 1e-6
+"""What is lost where numbers are printed: hyperfine prints all digits."""
 _MEND = "a command that fails does something else than one that works: mend it first"
 
 
@@ -31,7 +34,9 @@ class Hyperfine:
     def read(self, text: str) -> Report:
         """A metric for each command. Raises OutputDamaged, OutputEmpty."""
         results = objects_of(json_report(text, self.name).get("results"), self.name, "results")
-        names = distinct([text_of(entry.get("command")) or "command" for entry in results])
+        names = distinct([text_of(entry.get("command")) for entry in results])
+        if not all(names):
+            raise OutputDamaged(format=self.name, where="results", problem="a result names no command")
         commands = [self._command(name, result) for name, result in zip(names, results, strict=True)]
         measured = tuple(timed for timed in commands if timed.values)
         failures = tuple(_failures(commands))
@@ -40,18 +45,32 @@ class Hyperfine:
             raise OutputEmpty(format=self.name, problem=problem)
         return Report(measured, failures, tuple(_notes(measured)))
 
+    def _check(self, name: str, result: dict[str, Any], times: list[float], codes: int) -> None:
+        """What hyperfine computed of the times has to follow from those that are there."""
+        if codes != len(times) and len(times) == len(result.get("times", [])):
+            problem = f"there are {len(times)} times and {codes} exit codes"
+            raise OutputDamaged(format=self.name, where=name, problem=problem)
+        computed = {"mean": fmean(times), "min": min(times), "max": max(times)} if times else {}
+        for key, here in computed.items():
+            printed = finite(result.get(key))
+            if printed is not None and abs(printed - here) > _ROUNDING * max(abs(here), _ROUNDING):
+                problem = f"its {key} is {printed:g}, and that of its times is {here:g}"
+                raise OutputDamaged(format=self.name, where=name, problem=problem)
+
     def _command(self, name: str, result: dict[str, Any]) -> Measured:
         """A command's times; no values where all of its runs failed, or it has none."""
         times = result.get("times")
         values = [finite(time) for time in times] if isinstance(times, list) else []
         codes = result.get("exit_codes")
         failures = [code != 0 for code in codes] if isinstance(codes, list) else []
+        told = len(failures) or len(values)
         failures += [False] * (len(values) - len(failures))
         good = tuple(
             value for value, bad in zip(values, failures, strict=False) if value is not None and not bad
         )
         if any(value < 0 for value in good):
             raise OutputDamaged(format=self.name, where=name, problem="a time is below 0")
+        self._check(name, result, [value for value in values if value is not None], told)
         parameters = result.get("parameters")
         named = (
             {str(key): str(value) for key, value in parameters.items()}

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ktrial.model.workload import Direction
-from ktrial.program_outputs import Column, Measured, Note, Report
+from ktrial.program_outputs import Column, Measured, Note, Report, Spread
 from ktrial.program_outputs.errors import OutputDamaged, OutputEmpty
+from ktrial.program_outputs.lines import told
 from ktrial.program_outputs.reading import finite, json_objects, measured, text_of
 from ktrial.text_lines import lines_of
 
@@ -20,14 +21,30 @@ _PARTS = {"interval", "cpu", "core", "socket", "die", "node", "thread", "aggrega
 NOT_SUPPORTED, _NOT_COUNTED = "<not supported>", "<not counted>"
 _UNITS = {"msec": "ms"}
 _HEADING = "Performance counter stats for"
+_GROUP = r"[\u202f\u00a0\u2009'\u2019 ]"
+"""What groups digits by threes in some languages, besides commas and points."""
 _ROW = re.compile(
-    r"^ {2,}(?P<value><not supported>|<not counted>|\S+)\s+"
-    r"(?:(?P<unit>msec|Joules|[KMG]iB|C|Watts) +)?(?P<event>\S+)"
-    r"\s*(?:#.*?)?(?:\( \+-\s*\S+ \))?\s*(?:\((?P<percent>[0-9.]+)%\))?\s*$"
+    rf"^ *(?P<value><not supported>|<not counted>|[0-9]{{1,3}}(?:{_GROUP}[0-9]{{3}})+(?:[.,][0-9]+)?"
+    r"|[0-9][0-9.,]*)\s+"
+    r"(?:(?P<unit>msec|ns|usec|Joules|[KMG]iB|C|Watts) +)?(?P<event>[^\s#]+)(?: \((?P<old_unit>msec)\))?"
+    r"\s*(?:#.*?)?(?:\( \+-\s*(?P<error>[0-9.]+)% \))?\s*(?:[(\[](?P<percent>[0-9.]+)%[)\]])?\s*$"
 )
-_ELAPSED = re.compile(r"^ +(?P<value>\S+)(?: \+- \S+)? seconds (?P<what>time elapsed|user|sys)\b")
+_ELAPSED = re.compile(
+    r"^ +(?P<value>\S+)(?: \+- \S+)? seconds (?P<what>time elapsed|user|sys)"
+    r"\s*(?:\( \+-\s*(?P<error>[0-9.]+)% \))?\s*$"
+)
+_RUNS = re.compile(rf"{_HEADING} .*\((?P<runs>[0-9]+) runs\):")
+_DECORATION = re.compile(
+    r"\s*#.*|\s*Topdown\S+(?: \(\S+\))?\s*#.*|Some events weren't counted\..*|\s*(?:echo|perf stat) .*"
+    r"|The events in group .*|\s*\(events? .*\)|\s*[0-9.]+ (?:\+- [0-9.]+ )?\S+ .*\bbound\b.*"
+)
+"""Metrics that perf computes of its counts, and what it advises."""
+_GROUPED_BY_POINTS = re.compile(r"[0-9]{1,3}(?:\.[0-9]{3})+")
 _SEPARATORS = ",;:|\t"
 _PERCENT = re.compile(r"[0-9]+(\.[0-9]+)?")
+_FEWEST_SEPARATORS = 3
+_METRIC_ONLY = re.compile(r"[\s,;:|]*(?:[0-9.]*[,;:|][^,;:|]+)?|#.*|\s*started on .*")
+"""A further metric of the event before."""
 _MOST_PARTS = 2
 """Fields before the value where it is one of a part of the run: a time, a CPU, a socket and its CPUs."""
 _NO_PART = "it tells parts of the run (-I, -A, --per-…): perf stat without these tells the whole"
@@ -42,6 +59,19 @@ class Count(NamedTuple):
     """`msec` of task-clock; empty for a plain count."""
     event: str
     percent: str
+    error: str = ""
+    """Standard error of the mean of several runs, in per cent."""
+    runs: int = 1
+
+    @property
+    def spread(self) -> Spread | None:
+        """What the runs scatter, where this is the mean of several."""
+        if not self.error or self.runs < 2 or not self.is_counted:
+            return None
+        value = float(self.value)
+        half_unit = 0.5 * 10.0 ** -len(self.value.partition(".")[2])
+        places = len(self.error.partition(".")[2])
+        return Spread(self.runs, value * float(self.error) / 100, half_unit, value * 0.005 * 10.0**-places)
 
     @property
     def is_counted(self) -> bool:
@@ -68,7 +98,8 @@ class PerfStat:
     )
     remarks = (
         "every event that was counted; fewer count as better. Events that were not, that took turns and "
-        "are scaled, and means of several runs (`-r`) are told. Parts (`-I`, `-A`, `--per-…`), an event "
+        "are scaled, and lines that are not understood are told; of several runs "
+        "(`-r`) the scatter is kept. Parts (`-I`, `-A`, `--per-…`), an event "
         "that is there twice, and decimal commas are refused"
     )
     of_groups = False
@@ -97,13 +128,34 @@ class PerfStat:
                 (measured(row.value, self.name, row.event),),
                 _UNITS.get(row.unit, row.unit),
                 Direction.LOWER,
+                spread=row.spread,
             )
             for row in counts
             if row.is_counted
         )
         if not read:
             raise OutputEmpty(format=self.name, problem="no event was counted")
-        return Report(read, notes=tuple(_notes(counts, text)))
+        return Report(read, notes=(*self._left_over(text), *_notes(counts, text)))
+
+    def _left_over(self, text: str) -> Iterator[Note]:
+        """Lines that hold no counts: of a table below its heading, of CSV with its commas."""
+        if _HEADING in text:
+            lines = [line for line in _below_heading(text) if line.strip()]
+            left = [
+                line
+                for line in lines
+                if not (_ROW.match(line) or _ELAPSED.match(line) or _DECORATION.fullmatch(line))
+            ]
+            yield from told(left, len(lines))
+            if not any(_ELAPSED.match(line) and "elapsed" in line for line in lines):
+                yield Note("it does not tell the time elapsed: it may be cut short")
+        elif '"counter-value"' in text:
+            lines = [line for line in _lines(text) if "{" in line or "}" in line]
+            yield from told([line for line in lines if '{"' not in line or "}" not in line], len(lines))
+        else:
+            lines = [line for line in _lines(text) if max(map(line.count, _SEPARATORS)) >= _FEWEST_SEPARATORS]
+            left = [line for line in lines if not _csv_fields(line)[1] and not _METRIC_ONLY.fullmatch(line)]
+            yield from told(left, len(lines))
 
     def _counts(self, text: str) -> Iterator[Count]:
         if '"counter-value"' in text:
@@ -132,12 +184,29 @@ class PerfStat:
         if text.count(_HEADING) > 1:
             problem = f"there are {text.count(_HEADING)} reports: it is not clear which of them counts"
             raise OutputDamaged(format=self.name, where="the whole", problem=problem)
-        for line in _lines(text[text.index(_HEADING) :])[1:]:
+        match = _RUNS.search(text)
+        runs = int(match["runs"]) if match else 1
+        for line in _below_heading(text):
             if match := _ELAPSED.match(line):
-                yield Count(match["value"], "s", match["what"], "100")
+                yield Count(match["value"], "s", match["what"], "100", match["error"] or "", runs)
             elif match := _ROW.match(line):
-                unit = match["unit"] or ""
-                yield Count(_plain(match["value"], unit), unit, match["event"], match["percent"] or "100")
+                unit = match["unit"] or match["old_unit"] or ""
+                value = self._value(match["value"], unit, match["event"])
+                yield Count(
+                    value, unit, match["event"], match["percent"] or "100", match["error"] or "", runs
+                )
+
+    def _value(self, value: str, unit: str, event: str) -> str:
+        """Raises OutputDamaged: 4.982 of a count is 4982 in another language."""
+        value = re.sub(_GROUP, "", value) if value not in (NOT_SUPPORTED, _NOT_COUNTED) else value
+        if not unit and _GROUPED_BY_POINTS.fullmatch(value):
+            problem = f"{value} groups digits by points: run perf with LC_ALL=C"
+            raise OutputDamaged(format=self.name, where=event, problem=problem)
+        return _plain(value)
+
+
+def _below_heading(text: str) -> list[str]:
+    return _lines(text[text.index(_HEADING) :])[1:]
 
 
 def csv_counts(text: str, format: str = "") -> Iterator[Count]:
@@ -180,13 +249,12 @@ def _is_count(fields: list[str]) -> bool:
     return bool(numbers and names and time.isdigit() and _PERCENT.fullmatch(percent))
 
 
-def _plain(value: str, unit: str) -> str:
-    """Without the commas that group the digits of whole numbers by threes (LC_NUMERIC=en_US.UTF-8).
+def _plain(value: str) -> str:
+    """Without the commas that group digits by threes (LC_NUMERIC=en_US.UTF-8).
 
-    perf prints counts without decimals and what has a unit with them: else it is another language's.
+    perf prints no decimals, or two, six or nine: three digits behind a comma are a group in any language.
     """
-    grouped = r"[0-9]{1,3}(,[0-9]{3})+" + (r"\.[0-9]+" if unit else "")
-    return value.replace(",", "") if re.fullmatch(grouped, value) else value
+    return value.replace(",", "") if re.fullmatch(r"[0-9]{1,3}(,[0-9]{3})+(\.[0-9]+)?", value) else value
 
 
 def _notes(counts: list[Count], text: str) -> Iterator[Note]:
@@ -197,10 +265,11 @@ def _notes(counts: list[Count], text: str) -> Iterator[Note]:
         yield Note(
             f"there were not counters enough: these took turns, and are scaled up: {', '.join(shared)}"
         )
-    if re.search(r"\(\d+ runs\):|^[^\s#]{1,99}[0-9]%[,;:|\t][0-9]+[,;:|\t]", text, re.MULTILINE):
-        yield Note(
-            "the means of several runs: how these scatter is lost", "ktrial repeats them itself: repeats = 5"
-        )
+    if re.search(r"^[^\s#]{1,99}[0-9]%[,;:|\t][0-9]+[,;:|\t]", text, re.MULTILINE):
+        text = "the means of several runs: of how many is not told, and so their scatter is lost"
+        yield Note(text, "perf stat -r without -x tells both; ktrial repeats by itself: repeats = 5")
+    elif (match := _RUNS.search(text)) and int(match["runs"]) > 1:
+        yield Note(f"the means of {match['runs']} runs", "ktrial repeats by itself: repeats = 5")
 
 
 FORMAT = PerfStat()

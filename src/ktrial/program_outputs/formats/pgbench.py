@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from ktrial.model.workload import Direction
 from ktrial.program_outputs import Column, Measured, Note, Report
 from ktrial.program_outputs.errors import OutputDamaged, OutputEmpty
+from ktrial.program_outputs.lines import LinePatterns
 from ktrial.program_outputs.reading import measured, only, the_only
 
 _RATE = Column("transactions", "1/s", Direction.HIGHER)
@@ -15,6 +16,31 @@ _WITHOUT_CONNECTING = (
 )
 _WITH_RECONNECTING = r"^tps = (\S+) \(including reconnection times\)"
 """With --connect there is no other (from PostgreSQL 14 on)."""
+
+_LINES = LinePatterns(
+    measurements=(r"tps = \S+ \(.*\)", r"latency (?:average|stddev)(?: =|:) \S+ ms"),
+    conditions=(
+        r"(?:pgbench )?\(?(?:pgbench )?\(?(?:PostgreSQL\) )?(?P<version>\d+\S*).*\)?",
+        r"transaction type: (?P<transaction_type>.+)",
+        r"scaling factor: (?P<scale>\d+)",
+        r"query mode: (?P<query_mode>\S+)",
+        r"partition method: (?P<partition_method>\S+)",
+        r"partitions: (?P<partitions>\d+)",
+        r"number of clients: (?P<clients>\d+)",
+        r"number of threads: (?P<threads>\d+)",
+        r"duration: (?P<duration>.+)",
+        r"number of transactions per client: (?P<transactions_per_client>\d+)",
+        r"maximum number of tries: (?P<tries>\d+)",
+        r"rate limit schedule lag: .*|latency limit: (?P<latency_limit>.+)",
+    ),
+    failures=(r"Run was aborted.*",),
+    decoration=(
+        r"number of (?:transactions|failed|skipped|serialization|deadlock|retried|other|total) ?.*",
+        r"total number of retries: .*|number of transactions above .*|initial connection time = \S+ ms",
+        r"average connection time = \S+ ms|starting vacuum\.\.\.end\.|progress: .*|pgbench: .*",
+        r"SQL script \d+: .*| - .*|statement latencies .*| +\d+\.\d+ +\d* *\S.*|latency .*limit.*",
+    ),
+)
 
 
 class Pgbench:
@@ -51,7 +77,8 @@ class Pgbench:
                 Measured(metric_column.metric, (value,), metric_column.unit, metric_column.direction)
                 for metric_column, value in read.items()
             ),
-            notes=tuple(_notes(text, self.name)),
+            notes=(*_LINES.remainder(text), *_notes(text, self.name)),
+            conditions=_LINES.conditions_of(text),
         )
 
 

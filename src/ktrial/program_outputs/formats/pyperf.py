@@ -1,6 +1,7 @@
 """pyperf's JSON: one value a process (the mean of its runs)."""
 
 import statistics
+from collections.abc import Iterator
 from typing import Any
 
 from ktrial.model.workload import Direction
@@ -10,6 +11,9 @@ from ktrial.program_outputs.reading import has_keys, json_report, measured, obje
 
 _UNITS = {"second": "s", "byte": "B", "integer": ""}
 """pyperf's words (its metadata `unit`)."""
+
+_FEWEST_CHARACTERS = 8
+"""Of a number that does not come out twice by chance."""
 
 
 class Pyperf:
@@ -43,7 +47,8 @@ class Pyperf:
         present = tuple(measurement for measurement in read if measurement.values)
         if not present:
             raise OutputEmpty(format=self.name, problem="no run has values")
-        notes = [Note(f"{metric.of} has no values: it is left out") for metric in read if not metric.values]
+        notes = [*self._copies(benchmarks, names)]
+        notes += [Note(f"{metric.of} has no values: it is left out") for metric in read if not metric.values]
         return Report(present, tuple(notes))
 
     def _benchmark(self, at: int, name: str, facts: dict[str, str], benchmark: dict[str, Any]) -> Measured:
@@ -54,12 +59,27 @@ class Pyperf:
         metric = {"s": "time", "B": "memory"}.get(unit, "count")
         return Measured(metric, values, unit, Direction.LOWER, name)
 
+    def _copies(self, benchmarks: list[dict[str, Any]], names: list[str]) -> Iterator[Note]:
+        """That two processes measured the same to the last digit: one is a copy, or was added twice."""
+        for name, benchmark in zip(names, benchmarks, strict=True):
+            values = [tuple(run["values"]) for run in benchmark["runs"] if _is_distinctive(run.get("values"))]
+            if len(set(values)) < len(values):
+                yield Note(f"{name}: two processes have the same values", "look whether one was added twice")
+
     def _value(self, run: dict[str, Any], where: str) -> float | None:
         """A process's mean; None for one that only calibrated."""
         numbers = run.get("values")
         if not isinstance(numbers, list) or not numbers:
             return None
         return statistics.fmean(measured(number, self.name, where) for number in numbers)
+
+
+def _is_distinctive(values: object) -> bool:
+    """Whether no two processes would measure the same."""
+    if not isinstance(values, list):
+        return False
+    digits = {repr(value) for value in values if isinstance(value, float)}
+    return sum(len(text) >= _FEWEST_CHARACTERS for text in digits) > 1
 
 
 def _facts(benchmark: dict[str, Any]) -> dict[str, str]:

@@ -15,6 +15,11 @@ _BY_CPU = Column("operations by CPU time", "1/s", Direction.HIGHER)
 _KEYS = {_RATE: "bogo-ops-per-second-real-time", _BY_CPU: "bogo-ops-per-second-usr-sys-time"}
 _LARGEST = 1 << 20
 """Characters: all stressors together have less, and a YAML reader is slow."""
+_FAILED = re.compile(
+    r"^.*(?:unsuccessful run|data is compromised|metrics corrupted|metrics are untrustworthy).*$",
+    re.MULTILINE,
+)
+"""What stress-ng prints where its own checks failed."""
 _DOCUMENT = re.compile(r"^---\s*$.*", re.MULTILINE | re.DOTALL)
 
 
@@ -36,6 +41,10 @@ class StressNg:
 
     def read(self, text: str) -> Report:
         """The metrics of each stressor. Raises OutputDamaged, OutputEmpty."""
+        if failure := _FAILED.search(text):
+            raise OutputDamaged(
+                format=self.name, where="the whole", problem=f"it says {failure[0].strip()!r}"
+            )
         document = self._document(text)
         if not isinstance(document, dict) or not document.get("metrics"):
             raise OutputEmpty(format=self.name, problem="it has no metrics: --metrics asks for them")
@@ -67,6 +76,7 @@ class StressNg:
         try:
             if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(begins[0], yaml.CBaseLoader)):
                 raise OutputDamaged(format=self.name, where="the whole", problem="it has YAML aliases")
+            _check_keys(yaml.compose(begins[0], yaml.CBaseLoader), self.name)
             return yaml.load(begins[0], yaml.CBaseLoader)
         except yaml.MarkedYAMLError as error:
             where = f"line {error.problem_mark.line + 1}" if error.problem_mark else "somewhere in it"
@@ -77,6 +87,19 @@ class StressNg:
             raise OutputDamaged(
                 format=self.name, where="somewhere in it", problem=f"this is not YAML: {error}"
             ) from error
+
+
+def _check_keys(node: yaml.Node | None, format: str) -> None:
+    """Every mapping says one thing of each key: YAML's readers take the last."""
+    if isinstance(node, yaml.MappingNode):
+        keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        if twice := next((key for key in keys if keys.count(key) > 1), ""):
+            where = f"line {node.start_mark.line + 1}"
+            raise OutputDamaged(format=format, where=where, problem=f"the key {twice} is there twice")
+    children = node.value if isinstance(node, yaml.SequenceNode | yaml.MappingNode) else []
+    for child in children:
+        for part in child if isinstance(child, tuple) else (child,):
+            _check_keys(part, format)
 
 
 FORMAT = StressNg()

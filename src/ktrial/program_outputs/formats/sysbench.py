@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from ktrial.model.workload import Direction
 from ktrial.program_outputs import Column, Measured, Note, Report
 from ktrial.program_outputs.errors import OutputDamaged, OutputEmpty
+from ktrial.program_outputs.lines import LinePatterns
 from ktrial.program_outputs.reading import measured, only, the_only
 
 _LATENCY = Column("latency", "ms", Direction.LOWER)
@@ -30,6 +31,45 @@ _RATES = (
     (_more("write throughput", "MiB/s"), r"^ +(?:written, MiB/s: +(\S+)|write: +IOPS=\S+ (\S+) MiB/s)"),
 )
 _RESOLUTION_MS = 0.01
+_LINES = LinePatterns(
+    measurements=(
+        r" +(?:events per second|total time|time elapsed|total number of events): +\S+",
+        r" +(?:transactions|queries|ignored errors|reconnects):\s+\d+\s+\(\S+ per sec\.\)",
+        r" +(?:reads/s|writes/s|fsyncs/s|read, MiB/s|written, MiB/s): +[0-9.]+",
+        r" +(?:read|write|fsync): +IOPS=[0-9.]+(?: [0-9.]+ MiB/s \([0-9.]+ MB/s\))?",
+        r"Total operations: \d+ \(\s*\S+ per second\)",
+        r"\S+ MiB transferred \(\S+ MiB/sec\)",
+        r" +(?:min|avg|max|sum|\d+(?:st|nd|rd|th) percentile): +[0-9.]+",
+    ),
+    conditions=(
+        r"sysbench (?P<version>\d\S*)(?: .*)?",
+        r"Number of threads: (?P<threads>\d+)",
+        r"Prime(?:r| )?n?u?m?b?e?r?s? limit: (?P<primes>\d+)",
+        r" *[Bb]lock size: ?(?P<block_size>\S+)",
+        r"Block size (?P<block_size>\S+)",
+        r"  total size: (?P<size>\S+)",
+        r"  operation: (?P<operation>\S+)",
+        r"  scope: (?P<scope>\S+)",
+        r"\d+ files, (?P<file_size>\S+) each",
+        r"(?P<size>\S+) total file size",
+        r"Using (?P<I_O>.+) I/O mode",
+        r"Doing (?P<test>.+) test",
+        r"Read/Write ratio for combined random IO test: (?P<read_write_ratio>\S+)",
+        r"Extra file open flags: (?P<flags>.+)",
+        r"Target transaction rate: (?P<target_rate>.+)",
+    ),
+    failures=(r"FATAL: .*",),
+    decoration=(
+        r"Running the test with following options:|Running memory speed test .*|Threads started!",
+        r"Initializing (?:worker threads\.\.\.|random number generator .*)|Random number generator .*",
+        r"(?:CPU speed|General statistics|Latency \(ms\)|Threads fairness|File operations|Throughput"
+        r"|SQL statistics|Latency histogram .*| +queries performed):",
+        r" +events(?: \(avg/stddev\): +.*|/s \(eps\): +.*)| +execution time \(avg/stddev\): +.*",
+        r" +(?:read|write|other|total): +\d+",
+        r"Number of IO requests: .*|Periodic FSYNC .*|Calling fsync.*|\[ \d+s \] .*|Report intermediate .*",
+        r"WARNING: .*|Debug mode .*|Time limit exceeded, exiting\.\.\.|Done\.|\(last message .*",
+    ),
+)
 
 
 class Sysbench:
@@ -60,14 +100,18 @@ class Sysbench:
         )
         if not events:
             raise OutputEmpty(format=self.name, problem="there was no event")
-        values = dict(self._rates(text)) or {_EVENTS: self._events(text, events)}
-        notes: list[Note] = list(_notes(text, self.name))
+        notes: list[Note] = [*_LINES.remainder(text), *_notes(text, self.name)]
+        values = dict(self._rates(text))
+        if not values:
+            values = {_EVENTS: self._events(text, events)}
+            if "CPU speed:" in text:
+                notes.append(Note("it does not tell its events per second: they are by its total time"))
         values |= self._latencies(text, events, notes)
         read = (
             Measured(column.metric, (value,), column.unit, column.direction)
             for column, value in values.items()
         )
-        return Report(tuple(read), notes=tuple(notes))
+        return Report(tuple(read), notes=tuple(notes), conditions=_LINES.conditions_of(text))
 
     def _rates(self, text: str) -> Iterator[tuple[Column, float]]:
         for column, pattern in _RATES:

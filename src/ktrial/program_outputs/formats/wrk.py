@@ -7,6 +7,7 @@ from decimal import Decimal
 from ktrial.model.workload import Direction
 from ktrial.program_outputs import Column, Measured, Report
 from ktrial.program_outputs.errors import OutputDamaged, OutputEmpty
+from ktrial.program_outputs.lines import LinePatterns
 from ktrial.program_outputs.reading import measured, only, the_only
 
 _RATE = Column("requests", "1/s", Direction.HIGHER)
@@ -18,6 +19,26 @@ _PERCENTILES = tuple(
 _MICROSECONDS = {"us": 1, "ms": 1000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000}
 _KIBIBYTES = {"": 1 / 1024, "K": 1.0, "M": 1024.0, "G": 1024.0**2, "T": 1024.0**3, "P": 1024.0**4}
 """format_binary: what wrk calls KB is 1024 bytes."""
+_LINES = LinePatterns(
+    measurements=(
+        r"Requests/sec:\s+[0-9.]+",
+        r"Transfer/sec:\s+[0-9.]+[KMGTP]?B",
+        r"    Latency(?:\s+[0-9.]+(?:us|ms|s|m|h)){3}\s+[0-9.]+%",
+        r"\s+[0-9.]+%\s+[0-9.]+(?:us|ms|s|m|h)",
+    ),
+    conditions=(
+        r"wrk (?P<version>\S+).*",
+        r"Running (?P<duration>\S+) test @ (?P<URL>\S+)",
+        r"  (?P<threads>\d+) threads? and (?P<connections>\d+) connections?",
+    ),
+    failures=(r"  (?:Non-2xx or 3xx responses|Socket errors):? .*",),
+    decoration=(
+        r"  Thread Stats .*|    Req/Sec .*|  Latency Distribution.*|  \d+ requests in \S+, \S+ read",
+        r"  Thread calibration: .*|  Detailed Percentile spectrum:|  Initialised .*|-{4,}.*",
+        r"  Uncorrected Latency .*|\s+Value\s+Percentile.*|#\[.*",
+        r"\s+[0-9.]+\s+[0-9.]+\s+\d+\s+(?:[0-9.]+|inf)",
+    ),
+)
 
 
 class Wrk:
@@ -53,7 +74,9 @@ class Wrk:
             tuple(
                 Measured(column.metric, (value,), column.unit, column.direction)
                 for column, value in values.items()
-            )
+            ),
+            notes=tuple(_LINES.remainder(text)),
+            conditions=_LINES.conditions_of(text),
         )
 
     def _percentiles(self, text: str) -> Iterator[tuple[Column, float]]:
