@@ -30,9 +30,11 @@ def help_(
 ) -> None:
     """Read the documentation: ktrial help studies.
 
-    ktrial COMMAND --help shows a command's options.
+    ktrial help vm.swappiness shows a knob. ktrial COMMAND --help shows a command's options.
     """
     from ktrial.cli.app import COMMANDS
+    from ktrial.cli.commands.knob import show
+    from ktrial.knobs import catalogue
 
     if topic is None:
         rows = ((page.topic, page.title) for page in pages().values())
@@ -41,6 +43,9 @@ def help_(
         return
     if topic in COMMANDS and topic not in pages():
         topic = "commands"
+    if topic not in pages() and catalogue.get(topic.partition("@")[0]):
+        show(topic)
+        return
     _show(page(topic))
 
 

@@ -69,7 +69,7 @@ def show(
         return
     console = output()
     console.print(f"{knob.name}: {knob.summary}\n", style="bold")
-    for fact, value in {**_facts(knob), "here": _here(knob)}.items():
+    for fact, value in {**_facts(knob), "here": _here(knob), "compare": _compare(knob)}.items():
         if value:
             console.print(f"{fact}: {value}", soft_wrap=True)
 
@@ -90,6 +90,17 @@ def _here(knob: "Knob") -> str:
     if knob.acts_on is Equipment.SWAP and not has_swap():
         return f"{shown}; this system has no swap: it does nothing here"
     return shown
+
+
+def _compare(knob: "Knob") -> str:
+    """The command that compares two of its values in a guest; empty where there is more than one of it."""
+    from ktrial.model.knob import Equipment
+
+    swap = " --swap 64M --memory 128M" if knob.acts_on is Equipment.SWAP else ""
+    if knob.instance or knob.acts_on is Equipment.DISK:
+        return ""
+    name = f"boot:{knob.name}" if knob.needs_reboot else knob.name
+    return f"ktrial compare 6.12 --knob {name}=V1,V2{swap} -- ./my-program"
 
 
 def _facts(knob: "Knob") -> dict[str, str]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ktrial.model.design import FactorKind
-from ktrial.model.study import StudyRecord, treatments
+from ktrial.model.study import EXACT_MACHINES, StudyRecord, treatments
 from ktrial.model.warnings import WarningKind
 from ktrial.model.workload import Mode
 from ktrial.report.attribution import Why
@@ -56,6 +56,17 @@ def _kernels_part(record: StudyRecord, store: str | None) -> str:
     if not programs:
         return ""
     return shlex.join(["ktrial", "explain", str(record.id), "--workload", programs[0], *store_option(store)])
+
+
+def timed_by(record: StudyRecord) -> str:
+    """What measures the time that settings cost, where instructions were counted; else empty."""
+    kinds = {factor.kind for factor in record.study.factors}
+    if kinds != {FactorKind.SETTING} or record.study.machine.kind not in EXACT_MACHINES:
+        return ""
+    return (
+        'their time, on this system: a study with machine = "host" (ktrial help for-administrators); '
+        "ktrial timed plan says how long it takes"
+    )
 
 
 def same_command(*options: str) -> str:

@@ -18,7 +18,7 @@ def _swap(root: Path) -> Observation:
     facts = meminfo(root)
     total, used = facts["SwapTotal"], facts["SwapTotal"] - facts["SwapFree"]
     if not total:
-        return Observation("none")
+        return Observation("none: vm.swappiness and its kin do nothing here")
     return Observation(
         f"{total / _GIB:.1f} GiB",
         concern=f"{used / _MIB:.0f} MiB of it are in use: programs wait for the disk" if used else "",
