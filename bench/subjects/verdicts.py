@@ -1,5 +1,5 @@
-"""How often four rules tell apart what is the same, and find what differs by 1 %, on the same noise; and what
-ktrial's costs where blocks are independent and normal, for which a plain t test would do.
+"""How verdicts fare on the numbers of a hundred generators, beside four other rules; and what ktrial's costs
+where blocks are independent and normal, for which a plain t test would do.
 """
 
 import math
@@ -7,17 +7,19 @@ from collections.abc import Iterator
 
 import numpy as np
 from rich.table import Table
-from tests.support.noise_models import MODELS, Noise, independent
-from tests.support.rival_rules import SLOTS, Verdicts, ktrial, phoronix, plain_t, ten_runs_and_welch
+from tests.support.adversarial_noise import GENERATORS, effects
+from tests.support.noise_models import independent
+from tests.support.rival_rules import SLOTS, ktrial, plain_t
+from tests.support.verdict_scores import ASKED_FOR_POWER, Shares, power_beside, score
 
 from bench.row import Row, seconds
 from ktrial.stats.sequential.design import SequentialDesign
 
-STUDIES = 10_000
+STUDIES = 500
+OF_THE_PRICE = 10_000
 """So that the standard error of 5 % is 0.22 %."""
-EFFECT = math.log(1.01)
-LONGEST = 120.0
-"""Seconds for all models."""
+LONGEST = 240.0
+"""Seconds for all tables."""
 FEW = (6, 10, 20, 40)
 
 
@@ -25,49 +27,56 @@ def rows() -> Iterator[Row]:
     """How long the simulations take."""
     took = seconds(lambda: list(tables()))
     yield Row(
-        f"{STUDIES} simulated studies, {len(MODELS)} noise models, 4 rules, twice", took, most_seconds=LONGEST
+        f"{STUDIES} simulated studies of {len(GENERATORS)} generators, 5 rules", took, most_seconds=LONGEST
     )
 
 
 def tables() -> Iterator[Table]:
-    """False verdicts, and how often a real difference is found; with the runs that it took."""
-    for title, effect in (
-        ("the same kernel twice: a difference is claimed", 0.0),
-        ("1 % better: found", EFFECT),
-    ):
-        drawn = Table(
-            "noise",
-            "ktrial",
-            "the same looks, plain t",
-            "Phoronix, the larger number",
-            "ten runs each, Welch",
-            title=title,
-        )
-        for name, model in MODELS.items():
-            rng = np.random.default_rng(1)
-            noise = model(rng, STUDIES, SLOTS)
-            drawn.add_row(name, *(_cell(verdicts, effect) for verdicts in _all(noise, effect, rng)))
-        yield drawn
-    yield _one_look()
+    """The suite, power beside fixed numbers of runs, and the price."""
+    yield _suite()
+    yield _power()
     yield _price()
 
 
-def _one_look() -> Table:
-    """The level at one look, and of false equivalence at an effect of the margin's size."""
+def _suite() -> Table:
     drawn = Table(
-        "noise", *(f"{blocks} blocks" for blocks in FEW), "equivalent at 1 %", title="false claims of ktrial"
+        *("generator", "typical", "total", "false", "equivalent", "covered", "blocks", "found"),
+        "others: false, found",
+        title=f"{STUDIES} studies each",
     )
-    for name, model in MODELS.items():
-        rng = np.random.default_rng(2)
-        shares = []
-        for blocks in FEW:
-            noise = model(rng, STUDIES, 2 * blocks)
-            once = SequentialDesign(margin=1e-9, looks=(blocks,))
-            shares.append(ktrial(noise, 0.0, rng, once).found_a_difference)
-        at_margin = ktrial(model(rng, STUDIES, SLOTS), EFFECT, rng, SequentialDesign(margin=0.01)).equivalent
-        shares.append(0.0 if at_margin is None else float(at_margin.mean()))
-        drawn.add_row(name, *(f"{share * 100:.1f} %" for share in shares))
+    for name in GENERATORS:
+        shares, effect = score(name, STUDIES, others=True), effects(name)
+        drawn.add_row(name, _percent(effect.typical), _percent(effect.total), *_cells(shares))
     return drawn
+
+
+def _cells(shares: Shares) -> tuple[str, ...]:
+    beyond = f"; warned in {shares.warned * 100:.0f} %" if shares.beyond() else ""
+    others = ", ".join(
+        f"{rule} {_percent(false)} {_percent(power)}" for rule, (false, power) in shares.others.items()
+    )
+    return (
+        _percent(shares.false) + beyond,
+        _percent(shares.equivalent),
+        _percent(shares.covered),
+        f"{shares.blocks:.0f}",
+        f"{_percent(shares.found)} ({shares.blocks_to_find:.0f})",
+        others,
+    )
+
+
+def _power() -> Table:
+    drawn = Table("generator", "ktrial, 60 blocks at most", "30 runs an arm", title="+2 %: found")
+    for name in ASKED_FOR_POWER:
+        power, beside = power_beside(name, STUDIES)
+        drawn.add_row(
+            name, _percent(power), ", ".join(f"{rule} {_percent(share)}" for rule, share in beside.items())
+        )
+    return drawn
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:.1f} %" if math.isfinite(share) else "–"
 
 
 def _price() -> Table:
@@ -83,26 +92,9 @@ def _price() -> Table:
             design = SequentialDesign(margin=0.01, looks=(looks,)) if looks else SequentialDesign(margin=0.01)
             for rule in (plain_t, ktrial):
                 rng = np.random.default_rng(3)
-                claims = rule(
-                    independent(rng, STUDIES, 2 * (looks or SLOTS // 2)), math.log1p(effect), rng, design
-                )
-                cells.append(
-                    f"{claims.found_it_above * 100:.1f} %"
-                    + ("" if looks else f" ({claims.runs.mean() / 2:.0f})")
-                )
+                noise = independent(rng, OF_THE_PRICE, 2 * (looks or SLOTS // 2))
+                claims = rule(noise, math.log1p(effect), rng, design)
+                average = "" if looks else f" ({claims.runs.mean() / 2:.0f})"
+                cells.append(f"{claims.found_it_above * 100:.1f} %{average}")
         drawn.add_row(f"{effect * 100:g} %", *cells)
     return drawn
-
-
-def _all(noise: Noise, effect: float, rng: np.random.Generator) -> tuple[Verdicts, ...]:
-    return (
-        ktrial(noise, effect, rng, SequentialDesign(margin=0.01)),
-        plain_t(noise, effect, rng, SequentialDesign(margin=0.01)),
-        phoronix(noise, effect),
-        ten_runs_and_welch(noise, effect),
-    )
-
-
-def _cell(verdicts: Verdicts, effect: float) -> str:
-    share = verdicts.found_it_above if effect else verdicts.found_a_difference
-    return f"{share * 100:5.1f} %  ({verdicts.runs.mean():.0f} runs)"

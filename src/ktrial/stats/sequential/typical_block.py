@@ -178,7 +178,8 @@ def _asymmetry(values: Array, location: Array) -> Array:
         least = blocks - np.searchsorted(ordered, -centred, side="left")
         shares = (above + least) / (2 * blocks)
     else:
-        sums = np.sign(centred[..., :, None] + centred[..., None, :])
+        with np.errstate(invalid="ignore"):
+            sums = np.sign(centred[..., :, None] + centred[..., None, :])
         shares = 0.5 + np.nan_to_num(sums).mean(axis=-1) / 2
     variance = shares.var(axis=-1) * blocks / max(blocks - 1, 1)
     return np.asarray(np.sqrt(np.maximum(variance / _OF_SYMMETRY, 1.0)))
