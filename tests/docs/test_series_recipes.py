@@ -72,6 +72,15 @@ def test_the_hook_measures_a_new_branch_from_where_it_left_the_remotes_own(tree:
     assert f"series {base}.." in (tree.parent / "called").read_text()
 
 
+def test_the_hook_measures_a_rebased_branch_from_where_it_left_the_pushed_one(tree: Path) -> None:
+    assert pushes(tree, "HEAD:refs/heads/new")
+    git(tree, "commit", "-q", "--amend", "--allow-empty", "-m", "more, again")
+    (tree.parent / "status").write_text("1")
+    assert not pushes(tree, "--force", "HEAD:refs/heads/new")
+    base, tip = (git(tree, "rev-parse", name) for name in ("HEAD~1", "HEAD"))
+    assert f"series {base}..{tip} " in (tree.parent / "called").read_text()
+
+
 def test_the_hook_measures_nothing_where_a_branch_is_deleted(tree: Path) -> None:
     assert pushes(tree, "HEAD:refs/heads/new")
     (tree.parent / "called").unlink()

@@ -1,8 +1,11 @@
 """Series of patches, read from a git tree, a mailbox, quilt's or a source package; nothing is built here."""
 
+import gzip
 import hashlib
+import io
 import re
 import subprocess
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -44,6 +47,7 @@ _VERSION = re.compile(r"\bv(\d+)\b", re.IGNORECASE)
 _REPLY = re.compile(r"^(?:re|aw|fwd?|antw):", re.IGNORECASE)
 _DIFF = re.compile(r"^(?:diff --git |--- .*\n\+\+\+ .*\n@@ |GIT binary patch$)", re.MULTILINE)
 _MOST_BYTES = 256 << 20
+_GZIP = b"\x1f\x8b"
 _WRITE_IT = (
     "git format-patch --cover-letter --stdout BASE..TIP writes one, and b4 am -o - MESSAGE-ID fetches one"
 )
@@ -130,9 +134,23 @@ def _content(path: Path) -> bytes:
         content = path.read_bytes()
     except OSError as error:
         raise _bad(path, f"it cannot be read: {error.strerror}", _WRITE_IT) from None
+    if content.startswith(_GZIP):
+        content = _unpacked(path, content)
     if not content.strip():
         raise _bad(path, "it is empty", _WRITE_IT)
     return content.replace(b"\r\n", b"\n") if content.count(b"\n") == content.count(b"\r\n") else content
+
+
+def _unpacked(path: Path, content: bytes) -> bytes:
+    """What a gzip file holds, as lore.kernel.org gives threads."""
+    try:
+        with gzip.open(io.BytesIO(content)) as packed:
+            plain = packed.read(_MOST_BYTES + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise _bad(path, f"it is a damaged gzip file: {error}", "fetch it again") from None
+    if len(plain) > _MOST_BYTES:
+        raise _bad(path, f"it unpacks to more than {_MOST_BYTES >> 20} MiB", "give the mails of one series")
+    return plain
 
 
 def _is_between(content: bytes, at: int) -> bool:

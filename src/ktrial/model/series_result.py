@@ -245,15 +245,6 @@ class SeriesResult:
         """The cell of a patch and a workload; None where the patch has no kernel of its own."""
         return next((cell for cell in self.cells if (cell.number, cell.workload) == (number, workload)), None)
 
-    def sum_of(self, workload: str) -> Fraction:
-        """All steps of a workload together."""
-        return sum((cell.difference for cell in self.cells if cell.workload == workload), Fraction(0))
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether the steps add up to the difference from base to tip in every workload."""
-        return all(self.sum_of(total.workload) == total.difference for total in self.totals)
-
     @property
     def not_executed(self) -> tuple[str, ...]:
         """Functions that the series changes, and that ran nowhere.
@@ -276,13 +267,12 @@ class SeriesResult:
 
     @property
     def decision(self) -> Decision:
-        """Of the whole: beyond where one patch is or all together are; else not run, or undecided."""
+        """Of the whole: beyond where one patch is or all together are; else undecided, or not run."""
         present = {cell.decision for cell in (*self.cells, *self.totals)}
-        if Decision.BEYOND in present:
-            return Decision.BEYOND
-        if self.broken:
-            return Decision.NOT_RUN
-        return Decision.UNDECIDED if Decision.UNDECIDED in present else Decision.WITHIN
+        for decision in (Decision.BEYOND, Decision.UNDECIDED):
+            if decision in present:
+                return decision
+        return Decision.NOT_RUN if self.broken else Decision.WITHIN
 
 
 _BROKEN = {StepState.NOT_APPLIED, StepState.NOT_BUILT, StepState.NOT_BOOTED}

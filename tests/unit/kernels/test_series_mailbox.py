@@ -1,6 +1,7 @@
 """Mailboxes: a series is read in its own order; what is missing, twice, damaged or hostile is named."""
 
 import base64
+import gzip
 import re
 import subprocess
 from pathlib import Path
@@ -48,6 +49,15 @@ TWO = (
     mail("PATCH v3 1/2", "mm: one", change("one")),
     mail("PATCH v3 2/2", "mm: two more", change("two")),
 )
+
+
+def test_a_packed_mailbox_is_read_as_lore_gives_it(tmp_path: Path) -> None:
+    box = tmp_path / "thread.mbox.gz"
+    box.write_bytes(gzip.compress("".join(TWO).encode()))
+    assert [patch.subject for patch in series_in_mailbox(box, BASE).patches] == ["mm: one", "mm: two more"]
+    box.write_bytes(box.read_bytes()[:-20])
+    with pytest.raises(KernelUsageError, match="it is a damaged gzip file"):
+        series_in_mailbox(box, BASE)
 
 
 def test_the_numbers_say_the_order_and_the_cover_letter_the_title(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from ktrial.model.series_result import SeriesCell, SeriesResult, StepState
 from ktrial.model.study import MachineSettings, Measurement
 from ktrial.model.workload import WorkloadUse
 from ktrial.report.patch_series import COLUMNS, as_markdown, as_text, idle_lines, series_page
+from ktrial.report.patch_series import answer as answer_of
 from ktrial.series.errors import SeriesError
 from ktrial.series.run import SeriesRun, differs, estimate, rebuilt
 from ktrial.store.store import Store, open_store
@@ -57,6 +58,13 @@ def states(result: SeriesResult) -> list[str]:
     return [step.state.value for step in result.steps[1:]]
 
 
+def assert_steps_add_up(result: SeriesResult) -> None:
+    """As each kernel is measured once."""
+    for total in result.totals:
+        steps = [cell.difference for cell in result.cells if cell.workload == total.workload]
+        assert sum(steps, Fraction(0)) == total.difference
+
+
 def differences(result: SeriesResult, workload: str) -> dict[int, Fraction]:
     return {cell.number: cell.difference for cell in result.cells if cell.workload == workload}
 
@@ -66,7 +74,7 @@ def test_each_patch_has_its_own_cost_and_the_steps_add_up(tmp_path: Path) -> Non
     assert differences(result, "fork") == {1: 10, 2: 0, 3: 3}
     assert differences(result, "pipe") == {1: 0, 2: -30, 3: 0}
     assert {total.workload: total.difference for total in result.totals} == {"fork": 13, "pipe": -30}
-    assert result.is_exact
+    assert_steps_add_up(result)
     assert [cell.is_inside for cell in result.cells if cell.workload == "fork"] == [True, True, True]
 
 
@@ -84,6 +92,18 @@ def test_what_is_not_compiled_and_what_is_the_same_costs_no_trial(tmp_path: Path
     assert len({boot.kernel.digest for boot in machine.prepared}) == 2
 
 
+def test_what_is_undecided_comes_before_what_did_not_run(tmp_path: Path) -> None:
+    result = run(tmp_path, "cost-fork-3", "broken")
+    undecided = [
+        replace(cell, checked=(replace(cell.checked[0], decision=Decision.UNDECIDED),))
+        for cell in result.cells
+    ]
+    both = replace(result, cells=tuple(undecided))
+    assert both.decision is Decision.UNDECIDED
+    assert answer_of(both).startswith("Undecided: fork, pipe")
+    assert answer_of(both).endswith("Not all of it ran: patch 2 does not build.")
+
+
 @pytest.mark.parametrize(("name", "state"), [("broken", "does not build"), ("panic", "does not boot")])
 def test_what_breaks_is_left_out_of_what_follows(name: str, state: str, tmp_path: Path) -> None:
     result = run(tmp_path, "cost-fork-50", name, "doc", "cost-pipe-20", "cost-fork-7")
@@ -92,7 +112,7 @@ def test_what_breaks_is_left_out_of_what_follows(name: str, state: str, tmp_path
     assert differences(result, "pipe") == {1: 0, 4: 20, 5: 0} | (
         {3: 0} if states(result)[2] == "built" else {}
     )
-    assert result.is_exact
+    assert_steps_add_up(result)
     assert result.decision is Decision.BEYOND
 
 
@@ -159,7 +179,8 @@ def test_an_option_that_a_patch_makes_possible_is_measured_from_there(option: st
     assert states(result) == [*3 * ["not configurable"], "built", "not compiled"]
     assert differences(result, "fork") == {4: 4}
     assert int(result.cells[0].before) == 1100
-    assert (result.is_exact, result.decision) == (True, Decision.WITHIN)
+    assert_steps_add_up(result)
+    assert result.decision is Decision.WITHIN
     text = " ".join(as_text(result, "ktrial series").split())
     assert "LATE=y can be set from patch 3 on, whose kernel is the base" in text
     assert "CONFIG_LATE" not in text

@@ -315,7 +315,6 @@ def as_json(result: SeriesResult, command: str, alone: Sequence[Alone] = ()) -> 
         "not_executed": list(result.not_executed),
         "machine": result.measurement.settings.model_dump(mode="json"),
         "workloads": [use.label for use in result.measurement.workloads],
-        "exact": result.is_exact,
         "built_again": list(result.built_again),
         "patches": [_step(result, step) for step in result.steps[1:]],
         "totals": [_cell(cell) for cell in result.totals],
