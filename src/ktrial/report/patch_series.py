@@ -68,7 +68,18 @@ def based_on(result: SeriesResult) -> str:
 
 
 def exercised(result: SeriesResult) -> str:
-    """What nothing exercised: the first thing to know about all that follows."""
+    """What nothing exercised: the first thing to know about all that follows.
+
+    Patches that change only data are named: no profile tells who reads these.
+    """
+    data_alone = [step for step in result.steps if step.data and not step.functions]
+    if not data_alone or not result.selection.changed:
+        return _executed(result)
+    patches = "; ".join(f"patch {step.number} changes {_named(sorted(step.data))}" for step in data_alone)
+    return f"{_executed(result)} Data alone: {patches}. No profile tells who reads it."
+
+
+def _executed(result: SeriesResult) -> str:
     changed, idle = result.selection.changed, result.not_executed
     if not all(step.is_compared for step in result.steps):
         return "Which functions it changes is not known: the images have no symbols with sizes."
@@ -88,7 +99,7 @@ def exercised(result: SeriesResult) -> str:
     are = "is" if len(idle) == 1 else "are"
     return (
         f"{len(idle)} of the {_functions(len(changed))} that this series changes {are} executed by {by}: "
-        f"{_named(idle)}"
+        f"{_named(idle)}."
     )
 
 

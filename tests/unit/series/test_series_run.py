@@ -19,7 +19,7 @@ from ktrial.model.regression_check import Decision
 from ktrial.model.series_result import SeriesCell, SeriesResult, StepState
 from ktrial.model.study import MachineSettings, Measurement
 from ktrial.model.workload import WorkloadUse
-from ktrial.report.patch_series import COLUMNS, as_markdown, as_text, idle_lines, series_page
+from ktrial.report.patch_series import COLUMNS, as_markdown, as_text, exercised, idle_lines, series_page
 from ktrial.report.patch_series import answer as answer_of
 from ktrial.series.errors import SeriesError
 from ktrial.series.run import SeriesRun, differs, estimate, rebuilt
@@ -286,6 +286,15 @@ def test_each_alone_names_what_depends_on_others_and_what_cannot_stand_alone(tmp
     text = as_text(result, "ktrial", 3, alone)
     assert "Alone on the base:" in text
     assert "pipe +3.00%" in text
+
+
+def test_a_patch_of_data_alone_is_named_beside_patches_of_functions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    differences = iter([CodeDifference(functions=("do_fork",)), CodeDifference(data=("sysctl_latency",))])
+    monkeypatch.setattr("ktrial.series.building.code_difference", lambda _before, _after: next(differences))
+    result = run(tmp_path, "cost-fork-10", "cost-pipe-3")
+    assert "Data alone: patch 2 changes sysctl_latency. No profile tells who reads it." in exercised(result)
 
 
 def test_workloads_are_chosen_on_one_cpu_whatever_the_steps_are_measured_on(
