@@ -11,6 +11,7 @@ from itertools import combinations, pairwise
 
 import numpy as np
 
+from ktrial.analysis.conditions import differing_conditions
 from ktrial.model.imported import Family, Group, Imported, IndexRow, Score, Summary
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.stats.independent_groups import moments, possible_runs, welch
@@ -18,7 +19,7 @@ from ktrial.stats.sequential.repeated_intervals import lag_one
 
 
 def audit(files: Sequence[Imported]) -> tuple[DataWarning, ...]:
-    """Everything that the checks find, in their order; what importers noticed comes first."""
+    """Everything that the checks find, in their order: differing conditions, then what importers noticed."""
     checks = (
         index_mismatches,
         copied_values,
@@ -29,7 +30,7 @@ def audit(files: Sequence[Imported]) -> tuple[DataWarning, ...]:
         groups_alike,
         neighbours_alike,
     )
-    noticed = [warning for file in files for warning in file.warnings]
+    noticed = [*differing_conditions(files), *(warning for file in files for warning in file.warnings)]
     return (*noticed, *(warning for check in checks for warning in check(files)))
 
 

@@ -33,7 +33,12 @@ from ktrial.stats.sequential.design import BlockedMetric, SequentialDesign
 from ktrial.stats.sequential.interim_analysis import Look, confirm
 from ktrial.stats.verdict_rules import Claim, verdict_of
 
-_DESIGN_FLAWS = {WarningKind.ORDER_CONFOUNDED, WarningKind.REPEATS_DISAGREE, WarningKind.COPIED_VALUES}
+_DESIGN_FLAWS = {
+    WarningKind.CONFOUND,
+    WarningKind.ORDER_CONFOUNDED,
+    WarningKind.REPEATS_DISAGREE,
+    WarningKind.COPIED_VALUES,
+}
 _UNKNOWN_DIRECTION = "the file does not tell which way is better"
 
 

@@ -5,7 +5,7 @@ that has the methods of `Importer`.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -29,6 +29,8 @@ __all__ = [
 ]
 _GROUP = "ktrial.importers"
 _LAST = "csv"
+_OF_GROUPS = ("csv", "phoronix")
+"""What holds several groups as a rule: a file of one is compared with others like it."""
 """Nearly every text could be a table: it is asked last."""
 _SAME = "give the same names to what is to be compared, or files of one command or benchmark each"
 _Key = tuple[str, str, str]
@@ -76,8 +78,13 @@ def read_all(paths: Sequence[tuple[str, Path]], choices: Choices) -> tuple[Impor
     """
     alone: list[Imported] = []
     together: dict[str, list[tuple[str, Imported]]] = {}
-    for label, path in paths:
-        importer, imported = read(source_file(path, label, choices))
+    choices = replace(choices, several=len(paths) > 1)
+    files = [(label, path, *read(source_file(path, label, choices))) for label, path in paths]
+    for label, path, importer, imported in files:
+        if _is_one_group(imported) and sum(other is importer for _, _, other, _ in files) > 1:
+            named = _with_label(imported, label) if label else imported
+            together.setdefault(importer.name, []).append((label or path.stem, named))
+            continue
         if label and label not in _labels(imported):
             imported = imported.model_copy(
                 update={"warnings": (*imported.warnings, _unused(label, imported))}
@@ -86,7 +93,43 @@ def read_all(paths: Sequence[tuple[str, Path]], choices: Choices) -> tuple[Impor
             together.setdefault(importer.name, []).append((label, imported))
             continue
         alone.append(imported)
-    return (*alone, *(_joined(as_labelled(files)) for files in together.values()))
+    return (*alone, *(_joined(as_labelled(_told_apart(labelled))) for labelled in together.values()))
+
+
+def _is_one_group(imported: Imported) -> bool:
+    """Whether it is a table or a suite's result of one treatment: only other files have another one."""
+    several = imported.format in _OF_GROUPS and not imported.index_rows and bool(imported.families)
+    return several and len(_labels(imported)) == 1
+
+
+def _with_label(imported: Imported, label: str) -> Imported:
+    """The same, its only group called otherwise."""
+    families = tuple(
+        family.model_copy(
+            update={
+                "groups": tuple(
+                    group.model_copy(update={"label": label, "factors": {}}) for group in family.groups
+                ),
+                "run_order": tuple(label for _ in family.run_order),
+            }
+        )
+        for family in imported.families
+    )
+    return imported.model_copy(update={"families": families})
+
+
+def _told_apart(files: list[tuple[str, Imported]]) -> list[tuple[str, Imported]]:
+    """Files of one group each whose groups have one name, although nobody gave it: each is a group."""
+    labels = [next(iter(_labels(imported)), "") for _, imported in files]
+    if files[0][1].format not in _OF_GROUPS or len(set(labels)) == len(labels):
+        return files
+    return [
+        (
+            label,
+            imported if own == label or labels.count(own) == 1 else _with_label(imported, f"{own} ({label})"),
+        )
+        for own, (label, imported) in zip(labels, files, strict=True)
+    ]
 
 
 def _labels(imported: Imported) -> set[str]:
@@ -194,12 +237,23 @@ def _with(family: Family | None, addition: Family) -> Family:
                 update={
                     "values": _runs_of(before) + _runs_of(group),
                     "summary": None,
+                    "conditions": _of_both(before.conditions, group.conditions),
                     "runs": before.runs + group.runs,
                     "failed": before.failed + group.failed,
                 }
             )
         groups[group.label] = group
     return family.model_copy(update={"groups": tuple(groups.values())})
+
+
+def _of_both(conditions: dict[str, str], others: dict[str, str]) -> dict[str, str]:
+    """Conditions of runs out of several files; `4, 8` where they differ."""
+    return {
+        name: level
+        if (before := conditions.get(name, level)) == level or level in before.split(", ")
+        else f"{before}, {level}"
+        for name, level in {**conditions, **others}.items()
+    }
 
 
 def _runs_of(group: Group) -> tuple[float, ...]:
@@ -351,7 +405,8 @@ def _family(measured: Measured, name: str, groups: tuple[Group, ...]) -> Family:
 
 def _group(measured: Measured, label: str, report: Report) -> Group:
     factors, spread = dict(measured.parameters), measured.spread
-    group = Group(label=label, factors=factors, failed=measured.failed, conditions=report.conditions)
+    conditions = {**report.conditions, **measured.conditions}
+    group = Group(label=label, factors=factors, failed=measured.failed, conditions=conditions)
     if spread is None:
         return group.model_copy(update={"values": measured.values})
     summary = Summary(

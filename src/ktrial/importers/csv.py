@@ -91,7 +91,7 @@ class _Reader:
         columns = self._columns
         unit, label = self._unit(rows)
         return Family(
-            name=" · ".join(part for part in key if part) or " · ".join(self._varying),
+            name=" · ".join(part for part in key if part) or " · ".join(self._varying) or columns.value,
             metric=rows[0].cells[columns.metric] if columns.metric else columns.value,
             unit=label,
             direction=(unit.direction if unit else None) or columns.named.direction,
@@ -138,6 +138,8 @@ class _Reader:
             if value is None:
                 self._missing += 1
             else:
+                if value < 0 and _is_never_below_zero(unit):
+                    raise _damaged(self._file, row.line, f"{columns.value} is {value:g}: below zero")
                 split[self._label(row)].append((row, self._in_unit(value, row, unit)))
                 check_groups(self._file, len(split))
         return [
@@ -222,7 +224,7 @@ class _Reader:
         return value
 
     def _label(self, row: CsvLine) -> str:
-        return " · ".join(row.cells[name] for name in self._varying)
+        return " · ".join(row.cells[name] for name in self._varying) or self._file.group
 
     def _factors(self, row: CsvLine) -> dict[str, str]:
         return {name: row.cells[name] for name in (self._columns.knob, *self._columns.groups) if name}
@@ -233,6 +235,11 @@ class _Reader:
         if text not in _YES | _NO:
             raise _damaged(self._file, row.line, f"{column} is {row.cells[column]!r}; 1 or 0 is expected")
         return text in _YES
+
+
+def _is_never_below_zero(unit: Unit | None) -> bool:
+    """Whether it is a unit of time or of so much a time: a clock that was set back gives less than none."""
+    return unit is not None and (unit.quantity == "s" or unit.quantity.endswith("/s"))
 
 
 class Csv:
@@ -259,7 +266,8 @@ class Csv:
         if not columns.value:
             problem = f"no column is one of numbers by its name ({_some(header)}); name it with --value"
             raise NoMeasurements(file=file.path, format=self.name, problem=problem)
-        if not columns.groups:
+        of_file = not columns.groups and bool(file.label or file.choices.several)
+        if not columns.groups and not of_file:
             problem = "no column tells the groups apart; name one with --group-by"
             raise NoMeasurements(file=file.path, format=self.name, problem=problem)
         columns, left_out = without_other_numbers(columns, [row.cells for row in rows], file)

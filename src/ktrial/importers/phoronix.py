@@ -32,9 +32,13 @@ class Phoronix:
         """Families and groups. XML with a document type, entities or references outside is refused."""
         root = _root(file, self.name)
         stamps = _time_stamps(root)
+        conditions = _conditions(root)
         families, warnings = [], []
         for result in root.iter("Result"):
             groups, problems = _groups(file, result)
+            groups = [
+                group.model_copy(update={"conditions": conditions.get(group.label, {})}) for group in groups
+            ]
             warnings += problems
             if groups:
                 families.append(_family(result, groups, stamps))
@@ -73,6 +77,17 @@ def _time_stamps(root: Element) -> dict[str, str]:
         for system in root.iter("System")
         if (stamp := _text(system, "TimeStamp"))
     }
+
+
+def _conditions(root: Element) -> dict[str, dict[str, str]]:
+    """Identifier → what its system was made of: `Processor: …, Memory: …`, of hardware and software."""
+    conditions: dict[str, dict[str, str]] = {}
+    for system in root.iter("System"):
+        text = f"{_text(system, 'Hardware')}, {_text(system, 'Software')}"
+        parts = [part.partition(":") for part in text.split(", ") if ":" in part]
+        facts = {name.strip(): value.strip() for name, _, value in parts if value.strip()}
+        conditions[_text(system, "Identifier")] = facts
+    return conditions
 
 
 def _family(result: Element, groups: list[Group], stamps: dict[str, str]) -> Family:

@@ -21,6 +21,8 @@ class Choices:
     """Columns that tell the groups apart; empty: all that are nothing else."""
     value: str = ""
     """The column of numbers; empty: found by its name."""
+    several: bool = False
+    """Whether other files are compared with this one: a table without groups is one of them then."""
     units: Units = field(default_factory=Units)
     """What the user said about units, and the grammar of all others."""
 

@@ -14,6 +14,7 @@ from ktrial.model.imported import BASELINES, SCORE, Family, Group, Imported, Ind
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import Direction
 from ktrial.program_outputs import OutputDamaged, unixbench_log
+from ktrial.program_outputs.lines import LinePatterns
 from ktrial.program_outputs.reading import number
 from ktrial.text_lines import lines_of
 
@@ -22,8 +23,18 @@ _RUN = re.compile(r"^Benchmark Run: ", re.MULTILINE)
 _START = re.compile(r"^Benchmark Run: \w{3} (\w{3} [0-9]{2} [0-9]{4} [0-9:]{8}) -", re.MULTILINE)
 _COPIES = re.compile(r"running ([0-9]{1,6}) parallel cop(?:y|ies) of tests")
 _RESULT = re.compile(r"^(\S.{0,60}?) +([0-9.]{1,20}) (\S{1,12}) +\([0-9.]{1,20} s, [0-9]{1,6} samples?\)$")
-_INDEX = re.compile(r"^(\S.{0,60}?) +([0-9.]{1,20}|---) +([0-9.]{1,20}) +([0-9.]{1,20}|---) *$")
+_INDEX = re.compile(r"^(\S.{0,60}?) +([0-9.]{1,20}|---) +([0-9.]{1,20}|---) +([0-9.]{1,20}|---) *$")
 _TOTAL = re.compile(r"^System Benchmarks Index Score( \(Partial Only\))? +([0-9.]{1,20}) *$")
+_CONDITIONS = LinePatterns(
+    measurements=(),
+    conditions=(
+        r" +(?:BYTE UNIX Benchmarks|#.*) \(Version (?P<version>\S+)\)",
+        r" +System: (?P<host>[^:]+): .*",
+        r" +OS: \S+ -- (?P<kernel>\S+) -- (?P<kernel_build>.*)",
+        r" +CPU 0: (?P<CPU>.*?)(?: \([0-9.]+ bogomips\))?",
+        r"(?P<CPUs>[0-9]+) CPUs? in system; .*",
+    ),
+)
 _ONE_COPY = 1
 _LONGEST_LINE = 300
 _COARSE = 0.001
@@ -41,6 +52,11 @@ class _Run:
     """Test that has no index → result and its unit."""
     score: Rounded | None = None
     partial: bool = False
+    failed: list[str] = field(default_factory=list)
+    """Tests whose result is 0, or whose index is missing though there is one as a rule."""
+    announced: bool = False
+    """Whether a line says that so many copies are run."""
+    of_log: bool = False
 
 
 class UnixBench:
@@ -78,9 +94,25 @@ class UnixBench:
             ),
             index_rows=tuple(row for item in named for row in _index_rows(file, *item)),
             scores=tuple(score for item in named for score in _scores(file, *item)),
-            warnings=tuple(_coarse(file, [run for _, run in named])),
+            warnings=(*_failed(file, runs), *_coarse(file, [run for _, run in named])),
             started=_started(file.text),
         )
+
+
+def _failed(file: SourceFile, runs: list[_Run]) -> Iterator[DataWarning]:
+    """Tests without a result, and runs without any: what was not measured is in no score."""
+    advice = "look at the log: a program was missing, or the run was stopped"
+    for run in runs:
+        copies = f", {run.copies} copies" if run.copies != _ONE_COPY else ""
+        if run.failed:
+            text = f"{file.name}{copies}: without a result: {', '.join(run.failed)}"
+            yield DataWarning(kind=WarningKind.FAILED_TRIALS, text=text, advice=advice)
+        if run.announced and not (run.rows or run.results):
+            text = f"{file.name}: the run of {run.copies} copies printed no results"
+            yield DataWarning(kind=WarningKind.INPUT_INCOMPLETE, text=text, advice=advice)
+        elif run.rows and run.score is None and not run.of_log:
+            text = f"{file.name}{copies}: no score ends the table: the report may be cut short"
+            yield DataWarning(kind=WarningKind.INPUT_INCOMPLETE, text=text, advice=advice)
 
 
 def _coarse(file: SourceFile, runs: list[_Run]) -> Iterator[DataWarning]:
@@ -130,7 +162,7 @@ def _runs_in(text: str) -> list[_Run]:
         line = line.rstrip()
         run = runs[-1]
         if match := _COPIES.search(line):
-            runs.append(_Run(copies=int(match[1])))
+            runs.append(_Run(copies=int(match[1]), announced=True))
         elif match := _RESULT.match(line):
             if (value := number(match[2])) is not None:
                 run.results[match[1]] = value, match[3]
@@ -142,6 +174,8 @@ def _runs_in(text: str) -> list[_Run]:
                 run.rows[match[1]] = (baseline, result, index)
             elif result:
                 run.results.setdefault(match[1], (result.value, ""))
+            elif match[1] in BASELINES:
+                run.failed.append(match[1])
     for run in runs:
         run.results = {test: result for test, result in run.results.items() if test not in run.rows}
     return runs
@@ -164,7 +198,7 @@ def _log(file: SourceFile, format: str) -> list[_Run]:
     times: Counter[tuple[str, int]] = Counter()
     for section in sections:
         test, copies, result = section.test, section.copies, section.result
-        run = runs.setdefault((copies, times[test, copies]), _Run(copies=copies))
+        run = runs.setdefault((copies, times[test, copies]), _Run(copies=copies, of_log=True))
         times[test, copies] += 1
         if test in BASELINES:
             exact = [
@@ -206,6 +240,7 @@ def _families(file: SourceFile, runs: list[_Run]) -> list[Family]:
             groups=(
                 Group(
                     label=file.group,
+                    conditions=_CONDITIONS.conditions_of(file.text),
                     values=tuple(value for _, value in of_test),
                     runs=tuple(name for name, _ in of_test),
                 ),

@@ -111,6 +111,18 @@ def object_of(value: object, format: str, where: str) -> dict[str, Any]:
     return value
 
 
+def conditions_of(document: dict[str, Any], places: dict[str, str]) -> dict[str, str]:
+    """What stands at each place (`sysinfo.release`), by the name of the condition; not what is missing."""
+    conditions = {}
+    for name, place in places.items():
+        value: Any = document
+        for key in place.split("."):
+            value = value.get(key) if isinstance(value, dict) else None
+        if isinstance(value, str | int | float) and str(value).strip():
+            conditions[name] = str(value)
+    return conditions
+
+
 def text_of(value: object) -> str:
     """A string; empty where it is none."""
     return value if isinstance(value, str) else ""

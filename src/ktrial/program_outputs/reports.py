@@ -41,6 +41,8 @@ class Measured:
     failed: int = 0
     """Repetitions that gave no number."""
     parameters: dict[str, str] = field(default_factory=dict)
+    conditions: dict[str, str] = field(default_factory=dict)
+    """Its own, besides those of the whole output."""
     spread: Spread | None = None
     """Where the only value is the mean of several runs."""
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.places import FOREIGN
-from tests.support.program_texts import read_file, written
+from tests.support.program_texts import read_file, table, written
 
 from ktrial.importers.errors import ImportFailed
 
@@ -110,3 +110,33 @@ def test_a_format_that_nobody_knows_is_told_with_those_that_are(tmp_path: Path) 
         read_file(written(tmp_path, "just some words\n", "notes.txt"))
     assert isinstance(error.value, ImportFailed)
     assert error.value.exit_code == 2
+
+
+UNIXBENCH = (FOREIGN / "unixbench-6.0.0-01.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "text"),
+    [
+        ("705597.0    567.2", "     0.0      0.0", "without a result: Pipe Throughput"),
+        ("705597.0    567.2", "     ---      ---", "without a result: Pipe Throughput"),
+        (UNIXBENCH[UNIXBENCH.index("   ====") :], "", "no score ends the table: the report may be cut short"),
+        (
+            "Non-Index Benchmarks Index Score (Partial Only)                        79.1",
+            "Benchmark Run: Sun Nov 22 2026 11:49:48 - 12:51:04\nrunning 64 parallel copies of tests\n",
+            "the run of 64 copies printed no results",
+        ),
+    ],
+)
+def test_a_unixbench_run_that_failed_or_was_cut_short_is_told(
+    tmp_path: Path, before: str, after: str, text: str
+) -> None:
+    path = written(tmp_path, UNIXBENCH.replace(before, after, 1), "report.txt")
+    assert any(text in warning.text for warning in read_file(path).warnings)
+    assert not any(text in warning.text for warning in read_file(FOREIGN / "unixbench-6.0.0-01.txt").warnings)
+
+
+@pytest.mark.parametrize("header", ["seconds", "time_ms", "rate_tx_s"])
+def test_a_time_below_zero_is_refused_with_its_line(tmp_path: Path, header: str) -> None:
+    with pytest.raises(ImportFailed, match=f"line 3: {header} is -2: below zero"):
+        read_file(table(tmp_path, f"kernel,{header}", "a,1", "b,-2"))

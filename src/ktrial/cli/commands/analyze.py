@@ -61,7 +61,7 @@ def analyze(
         baseline=baseline or "",
         direction=Direction(better) if better else None,
     )
-    of_tables = importers.Choices(columns, value or "", _units(unit))
+    of_tables = importers.Choices(columns, value or "", units=_units(unit))
     results = importers.read_all([_named(text) for text in files], of_tables)
     if baseline:
         families = [family for result in results for family in result.families]

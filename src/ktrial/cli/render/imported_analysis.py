@@ -12,7 +12,7 @@ from ktrial.format.sanitize import one_line, shortened
 from ktrial.format.table import Cell, Column, Field, Table, change, name, of_texts, own, table, verdict
 from ktrial.model.comparison import Comparison
 from ktrial.model.imported import Analysis, Anova, FamilyAnalysis, GroupAnalysis, Pair
-from ktrial.model.warnings import DataWarning
+from ktrial.model.warnings import DataWarning, WarningKind
 
 _LABEL_COLUMNS = 44
 
@@ -24,6 +24,9 @@ def print_analysis(analysis: Analysis, console: Console) -> None:
         console.print(Text(textwrap.fill(one_line(reading), max(20, console.width)), style="dim"))
     if analysis.understood:
         console.print()
+    first = tuple(finding for finding in analysis.findings if finding.kind is WarningKind.CONFOUND)
+    if first:
+        _print_warnings(first, console)
     for family in analysis.families:
         console.print(Text(one_line(f"{family.source}: {family.name}"), style="bold"))
         console.print(Text(_unit_and_direction(family), style="dim"))
@@ -41,7 +44,7 @@ def print_analysis(analysis: Analysis, console: Console) -> None:
         )
     if analysis.scores:
         console.print()
-    _print_findings(analysis.findings, console)
+    _print_findings(tuple(finding for finding in analysis.findings if finding not in first), console)
     console.print(Text(one_line(analysis.answer), style="bold"))
 
 
@@ -135,6 +138,10 @@ def _print_findings(findings: tuple[DataWarning, ...], console: Console) -> None
         console.print(Text("The audit found nothing that cannot be."))
         return
     console.print(Text("Audit", style="bold"))
+    _print_warnings(findings, console)
+
+
+def _print_warnings(findings: tuple[DataWarning, ...], console: Console) -> None:
     width = max(20, console.width - 2)
     for finding in findings:
         text = one_line(f"{finding.kind.value}: {finding.text}")

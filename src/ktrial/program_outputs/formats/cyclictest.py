@@ -5,10 +5,20 @@ from typing import Any
 from ktrial.model.workload import Direction
 from ktrial.program_outputs import Column, Measured, Report
 from ktrial.program_outputs.errors import OutputDamaged, OutputEmpty
-from ktrial.program_outputs.reading import has_keys, json_report, measured, object_of
+from ktrial.program_outputs.reading import conditions_of, has_keys, json_report, measured, object_of
 
 _MEAN = Column("latency", "ns", Direction.LOWER)
 _WORST = Column("worst latency", "ns", Direction.LOWER)
+_CONDITIONS = {
+    "command": "cmdline:",
+    "version": "rt_test_version:",
+    "kernel": "sysinfo.release",
+    "kernel build": "sysinfo.version",
+    "host": "sysinfo.nodename",
+    "threads": "num_threads",
+    "date": "start_time",
+}
+"""The colons in the names are cyclictest's."""
 
 
 class Cyclictest:
@@ -45,7 +55,8 @@ class Cyclictest:
             tuple(
                 Measured(column.metric, (value,), column.unit, column.direction)
                 for column, value in ((_MEAN, mean), (_WORST, worst))
-            )
+            ),
+            conditions=conditions_of(report, _CONDITIONS),
         )
 
     def _scale(self, resolution: Any) -> float:

@@ -7,10 +7,32 @@ from typing import Any
 from ktrial.model.workload import Direction
 from ktrial.program_outputs import Column, Measured, Note, Report, distinct
 from ktrial.program_outputs.errors import OutputDamaged, OutputEmpty
-from ktrial.program_outputs.reading import has_keys, json_report, measured, object_of, objects_of, text_of
+from ktrial.program_outputs.reading import (
+    conditions_of,
+    has_keys,
+    json_report,
+    measured,
+    object_of,
+    objects_of,
+    text_of,
+)
 
 _WAYS = ("read", "write", "trim", "mixed")
 """`mixed` where unified_rw_reporting adds them up."""
+_CONDITIONS = {
+    "pattern": "rw",
+    "block size": "bs",
+    "depth": "iodepth",
+    "engine": "ioengine",
+    "direct": "direct",
+    "jobs": "numjobs",
+    "size": "size",
+    "duration": "runtime",
+    "fsync": "fsync",
+    "mix": "rwmixread",
+    "file": "filename",
+    "limit": "rate_iops",
+}
 _P99 = "99.000000"
 _MICROSECOND_NS = 1000.0
 
@@ -43,7 +65,9 @@ class Fio:
 
     def read(self, text: str) -> Report:
         """The metrics of each job. Raises OutputDamaged, OutputEmpty."""
-        jobs = objects_of(json_report(text, self.name).get("jobs"), self.name, "jobs")
+        document = json_report(text, self.name)
+        jobs = objects_of(document.get("jobs"), self.name, "jobs")
+        together = document.get("global options")
         names = [text_of(job.get("jobname")) or "job" for job in jobs]
         read: list[Measured] = []
         failures: list[Note] = []
@@ -52,13 +76,17 @@ class Fio:
                 text = f"the job {name} reports error {error}: it is left out"
                 failures.append(Note(text, "look at what fio printed on standard error"))
             else:
-                read += self._job(name, job)
+                read += self._job(name, job, together if isinstance(together, dict) else {})
         if not read:
             problem = failures[0].text if failures else "no job did an operation"
             raise OutputEmpty(format=self.name, problem=problem)
-        return Report(tuple(read), tuple(failures), tuple(_notes(names, read)))
+        version = conditions_of(document, {"version": "fio version", "date": "time"})
+        return Report(tuple(read), tuple(failures), tuple(_notes(names, read)), version)
 
-    def _job(self, name: str, job: dict[str, Any]) -> Iterator[Measured]:
+    def _job(self, name: str, job: dict[str, Any], together: dict[str, Any]) -> Iterator[Measured]:
+        own = job.get("job options")
+        options = {**together, **(own if isinstance(own, dict) else {})}
+        conditions = conditions_of(options, _CONDITIONS)
         for way in _WAYS:
             if way not in job:
                 continue
@@ -74,7 +102,9 @@ class Fio:
                         names := {f"{way} {quantity}": number for quantity, number in numbers.items()}
                     ):
                         value = (names[column.metric],)
-                        yield Measured(column.metric, value, column.unit, column.direction, name)
+                        yield Measured(
+                            column.metric, value, column.unit, column.direction, name, conditions=conditions
+                        )
 
     def _numbers(self, did: dict[str, Any], where: str) -> dict[str, float]:
         numbers = {

@@ -9,6 +9,7 @@ from ktrial.model.workload import Direction
 from ktrial.program_outputs import Column, Measured, Note, Report
 from ktrial.program_outputs.errors import OutputDamaged, OutputEmpty
 from ktrial.program_outputs.reading import (
+    conditions_of,
     finite,
     has_keys,
     json_report,
@@ -19,6 +20,17 @@ from ktrial.program_outputs.reading import (
 from ktrial.program_outputs.units import converted, converts
 
 _REAL = Column("real time", "ns", Direction.LOWER)
+_CONDITIONS = {
+    "host": "context.host_name",
+    "CPUs": "context.num_cpus",
+    "MHz": "context.mhz_per_cpu",
+    "CPU scaling": "context.cpu_scaling_enabled",
+    "build type": "context.library_build_type",
+    "version": "context.library_version",
+    "date": "context.date",
+}
+_BUSY = 0.5
+"""Of the CPUs that others used when a run began: its times are theirs too."""
 _STATISTIC = re.compile(r"(.+)_(mean|median|stddev|cv|BigO|RMS)")
 """Names of rows that are computed from others; before 1.5 nothing else tells them."""
 
@@ -42,7 +54,8 @@ class GoogleBenchmark:
 
     def read(self, text: str) -> Report:
         """A metric for each benchmark. Raises OutputDamaged, OutputEmpty."""
-        rows = objects_of(json_report(text, self.name).get("benchmarks"), self.name, "benchmarks")
+        document = json_report(text, self.name)
+        rows = objects_of(document.get("benchmarks"), self.name, "benchmarks")
         names = {text_of(row.get("name")) for row in rows}
         runs = [row for row in rows if not _is_aggregate(row, names)]
         good = [row for row in runs if not _failed(row)]
@@ -55,11 +68,13 @@ class GoogleBenchmark:
             Measured(_REAL.metric, tuple(times), _REAL.unit, _REAL.direction, name)
             for name, times in values.items()
         )
-        failures = Note(
+        failure = Note(
             f"{len(runs) - len(good)} benchmarks report an error; they are left out",
             "look at their error_message",
         )
-        return Report(read, (failures,) if len(good) < len(runs) else (), tuple(_notes(values, good)))
+        notes = (*_notes(values, good), *_surroundings(document))
+        failures = (failure,) if len(good) < len(runs) else ()
+        return Report(read, failures, notes, conditions_of(document, _CONDITIONS))
 
     def _time(self, row: dict[str, Any]) -> float:
         """In nanoseconds."""
@@ -91,6 +106,20 @@ def _nothing(aggregates: bool) -> str:
     if aggregates:
         return "there are aggregates only: run it without --benchmark_report_aggregates_only"
     return "no benchmark has a real_time"
+
+
+def _surroundings(document: dict[str, Any]) -> Iterator[Note]:
+    """What the library itself says that disturbs its times."""
+    context = document.get("context")
+    facts = context if isinstance(context, dict) else {}
+    if facts.get("library_build_type") == "debug":
+        yield Note("the library is a debug build: its times are not those of a release", "build it again")
+    if facts.get("cpu_scaling_enabled") is True:
+        yield Note("the CPUs change their frequency", "set the governor to performance, or turn boost off")
+    loads, cpus = facts.get("load_avg"), finite(facts.get("num_cpus"))
+    load = finite(loads[0]) if isinstance(loads, list) and loads else None
+    if load is not None and cpus and load > _BUSY * cpus:
+        yield Note(f"the load was {load:g} on {cpus:g} CPUs when it began: others ran beside it")
 
 
 def _notes(values: dict[str, list[float]], rows: list[dict[str, Any]]) -> Iterator[Note]:

@@ -33,6 +33,7 @@ _ELAPSED = re.compile(
     r"^ +(?P<value>\S+)(?: \+- \S+)? seconds (?P<what>time elapsed|user|sys)"
     r"\s*(?:\( \+-\s*(?P<error>[0-9.]+)% \))?\s*$"
 )
+_COMMAND = re.compile(rf"{_HEADING} (?P<command>.+?)(?: \([0-9]+ runs\))?:")
 _RUNS = re.compile(rf"{_HEADING} .*\((?P<runs>[0-9]+) runs\):")
 _DECORATION = re.compile(
     r"\s*#.*|\s*Topdown\S+(?: \(\S+\))?\s*#.*|Some events weren't counted\..*|\s*(?:echo|perf stat) .*"
@@ -135,7 +136,9 @@ class PerfStat:
         )
         if not read:
             raise OutputEmpty(format=self.name, problem="no event was counted")
-        return Report(read, notes=(*self._left_over(text), *_notes(counts, text)))
+        command = _COMMAND.search(text)
+        conditions = {"command": command["command"]} if command else {}
+        return Report(read, notes=(*self._left_over(text), *_notes(counts, text)), conditions=conditions)
 
     def _left_over(self, text: str) -> Iterator[Note]:
         """Lines that hold no counts: of a table below its heading, of CSV with its commas."""

@@ -9,6 +9,15 @@ from ktrial.program_outputs import Column, Measured, Note, Report, distinct
 from ktrial.program_outputs.errors import OutputEmpty
 from ktrial.program_outputs.reading import has_keys, json_report, measured, objects_of, text_of
 
+_CONDITIONS = {
+    "host": "hostname",
+    "platform": "platform",
+    "CPU": "cpu_model_name",
+    "CPU settings": "cpu_config",
+    "affinity": "cpu_affinity",
+    "Python": "python_version",
+    "compiler": "python_compiler",
+}
 _UNITS = {"second": "s", "byte": "B", "integer": ""}
 """pyperf's words (its metadata `unit`)."""
 
@@ -57,7 +66,8 @@ class Pyperf:
         values = tuple(value for run in runs if (value := self._value(run, where)) is not None)
         unit = _UNITS.get(facts.get("unit", "second"), facts.get("unit", ""))
         metric = {"s": "time", "B": "memory"}.get(unit, "count")
-        return Measured(metric, values, unit, Direction.LOWER, name)
+        conditions = {name: facts[key] for name, key in _CONDITIONS.items() if facts.get(key)}
+        return Measured(metric, values, unit, Direction.LOWER, name, conditions=conditions)
 
     def _copies(self, benchmarks: list[dict[str, Any]], names: list[str]) -> Iterator[Note]:
         """That two processes measured the same to the last digit: one is a copy, or was added twice."""

@@ -8,11 +8,20 @@ import yaml
 from ktrial.model.workload import Direction
 from ktrial.program_outputs import Column, Measured, Note, Report, distinct
 from ktrial.program_outputs.errors import OutputDamaged, OutputEmpty
-from ktrial.program_outputs.reading import measured, objects_of, text_of
+from ktrial.program_outputs.reading import conditions_of, measured, objects_of, text_of
 
 _RATE = Column("operations", "1/s", Direction.HIGHER)
 _BY_CPU = Column("operations by CPU time", "1/s", Direction.HIGHER)
 _KEYS = {_RATE: "bogo-ops-per-second-real-time", _BY_CPU: "bogo-ops-per-second-usr-sys-time"}
+_CONDITIONS = {
+    "version": "system-info.stress-ng-version",
+    "kernel": "system-info.release",
+    "kernel build": "system-info.version",
+    "host": "system-info.hostname",
+    "CPUs": "system-info.cpus-online",
+    "compiler": "system-info.compiler",
+    "date": "system-info.date-yyyy-mm-dd",
+}
 _LARGEST = 1 << 20
 """Characters: all stressors together have less, and a YAML reader is slow."""
 _FAILED = re.compile(
@@ -62,7 +71,7 @@ class StressNg:
                     read.append(Measured(column.metric, (value,), column.unit, column.direction, name))
         if not read:
             raise OutputEmpty(format=self.name, problem=failures[0].text)
-        return Report(tuple(read), tuple(failures))
+        return Report(tuple(read), tuple(failures), conditions=conditions_of(document, _CONDITIONS))
 
     def _document(self, text: str) -> Any:
         """As texts: to YAML 1.1 `null` and `on` are no names. Aliases are refused: they grow without end."""

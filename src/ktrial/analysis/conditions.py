@@ -1,0 +1,60 @@
+"""Conditions of foreign measurements: what differs between groups besides the factor that names them."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from ktrial.model.imported import Group, Imported
+from ktrial.model.warnings import DataWarning, WarningKind
+
+_NEVER_THE_SAME = {"date"}
+"""Every run has its own."""
+_MOST_NAMED = 4
+_LONGEST_LEVEL = 40
+_Difference = tuple[str, str, str]
+"""What differs, and how it is in the baseline and in the other group."""
+
+
+def differing_conditions(files: Sequence[Imported]) -> Iterator[DataWarning]:
+    """Each file's groups against its family's first, once for all families that differ in the same way."""
+    for file in files:
+        seen: dict[tuple[_Difference, ...], list[str]] = defaultdict(list)
+        for family in file.families:
+            differences = {
+                difference: None
+                for group in family.groups[1:]
+                for difference in _differences(family.groups[0], group)
+            }
+            if differences:
+                seen[tuple(differences)].append(family.name)
+        for together, families in seen.items():
+            yield _warning(file.source, families, together)
+
+
+def _differences(baseline: Group, group: Group) -> Iterator[_Difference]:
+    """Conditions that both tell, differently; not those that the labels name."""
+    for name, level in group.conditions.items():
+        before = baseline.conditions.get(name)
+        named = before and before in baseline.label and level in group.label
+        if before and before != level and name not in _NEVER_THE_SAME and not named:
+            yield name, before, level
+
+
+def _warning(source: str, families: Sequence[str], differences: Sequence[_Difference]) -> DataWarning:
+    names = list(dict.fromkeys(name for name, _, _ in differences))
+    shown = {name: (before, level) for name, before, level in reversed(differences)}
+    listed = "; ".join(
+        f"{name} {_short(before)} and {_short(level)}"
+        for name, (before, level) in ((name, shown[name]) for name in names[:_MOST_NAMED])
+    )
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    which = families[0] if len(families) == 1 else f"{len(families)} families"
+    one = f"name the groups by it: '{names[0]} {shown[names[0]][0]}=FILE'"
+    return DataWarning(
+        kind=WarningKind.CONFOUND,
+        text=f"{source}: {which}: the groups differ in more than their names: {listed}{more}",
+        advice=f"if that is what you compare, {one}; else measure again with one of them only",
+    )
+
+
+def _short(level: str) -> str:
+    return level if len(level) <= _LONGEST_LEVEL else f"{level[:_LONGEST_LEVEL]}…"
