@@ -69,6 +69,17 @@ class Verdict(StrEnum):
     """The kernels are the same image, bit by bit, and nothing else differs: there is nothing to compare."""
 
 
+class Estimand(StrEnum):
+    """What a verdict on timed numbers is about."""
+
+    TYPICAL = "typical"
+    """Where a trial of the typical block lies: Hodges and Lehmann's location."""
+    TOTAL = "total"
+    """The arithmetic mean: what a throughput or a bill feels."""
+    TAIL = "tail"
+    """What nine trials of ten do not exceed, counted towards worse."""
+
+
 class Comparison(Model):
     """One treatment against the baseline, for one metric of one workload."""
 
@@ -90,6 +101,22 @@ class Comparison(Model):
     mode: Mode
     reason: str = ""
     """Why the verdict is inconclusive, in one sentence."""
+    estimand: Estimand | None = None
+    """What a verdict on timed numbers is about; None of exact ones."""
+    beside: str = ""
+    """Where other trials than the typical ones say otherwise, or trials failed: in one clause."""
+    blocks: int = 0
+    """How many the verdict is from; 0 of exact numbers."""
+    unseen: float | None = None
+    """The share of trials up to which spikes are not ruled out (95 % sure); None without a verdict."""
+
+    @property
+    def bound(self) -> str:
+        """`spikes in up to 39 % of trials are not ruled out after 6 blocks`; empty where there is none."""
+        if self.unseen is None:
+            return ""
+        share = f"{self.unseen * 100:.2g}".rstrip(".")
+        return f"spikes in up to {share} % of trials are not ruled out after {self.blocks} blocks"
 
     @property
     def no_interval(self) -> str:

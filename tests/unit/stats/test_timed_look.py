@@ -309,10 +309,10 @@ def test_a_failed_trial_is_the_worst_outcome_and_told() -> None:
 def test_a_failed_trial_has_the_worst_rank_whichever_arm_it_is_in(metric: Metric, infinity: float) -> None:
     complete = study(0.0, metric=metric, blocks=8)
     of_treatment, of_baseline = failing(complete, "B", 2), failing(complete, "A", 2)
-    assert of_treatment.ranked_log_ratios("B")[:2].tolist() == [infinity, infinity]
-    assert of_baseline.ranked_log_ratios("B")[:2].tolist() == [-infinity, -infinity]
+    assert of_treatment.arms("B").log_ratios[0][:2].tolist() == [infinity, infinity]
+    assert of_baseline.arms("B").log_ratios[0][:2].tolist() == [-infinity, -infinity]
     none = replace(of_treatment, failed={})
-    assert len(none.ranked_log_ratios("B")) == 6, "a block that nothing is known of says nothing"
+    assert len(none.arms("B")) == 6, "a block that nothing is known of says nothing"
 
 
 @pytest.mark.parametrize(("share", "effect"), [(0.16, 0.0), (0.3, 0.0)])

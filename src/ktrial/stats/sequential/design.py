@@ -7,12 +7,17 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ktrial.model.comparison import Estimand
 from ktrial.model.workload import Direction, Metric, Mode
 from ktrial.stats.resolution import Rounding, rounding
 from ktrial.stats.sequential.boundaries import FEWEST_BLOCKS, LOOKS, boundaries, critical_t
+from ktrial.stats.sequential.estimands import PairedArms, quantile, spikes
 from ktrial.stats.sequential.typical_block import walsh
 
 _GROWTH = (60, 90, 120)
+_LEAST_AT_LIMIT = 3
+_LIMIT_SHARE = 0.1
+"""So many trials of an arm, and such a share of them, with one largest number stand at a limit."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +32,8 @@ class SequentialDesign:
     """After how many blocks it is looked at; the last is the most blocks that the study may have."""
     open_ended: bool = False
     """Look after every block, without end, by a confidence sequence; `looks` is then not used."""
+    estimand: Estimand = Estimand.TYPICAL
+    """What the verdicts are about."""
     independent: bool = False
     """Whether blocks have nothing in common by design: each trial a boot of its own, or other settings
     between each two blocks. Then the interval is not widened for what neighbours have in common."""
@@ -145,38 +152,70 @@ class BlockedMetric:
             raise ValueError("a ratio needs values above zero")
         return np.asarray(np.log(above / below))
 
-    def ranked_log_ratios(self, treatment: str) -> Array:
-        """The same with the failed trials: plus or minus infinity towards worse, 0 where both arms' failed.
+    def arms(self, treatment: str, estimand: Estimand = Estimand.TYPICAL) -> PairedArms:
+        """The baseline's numbers and the treatment's in the blocks where both are known, each with two ends.
 
+        A trial that failed is the worst; where all trials count together it lies between the best number of
+        its arm and no end. A number at a limit (`at_limit`) lies between the limit and no end.
         Raises ValueError where a value is not above zero.
         """
         self.log_ratios(treatment)
-        below, above = (
-            np.asarray(self.values[label], dtype=np.float64) for label in (self.baseline, treatment)
-        )
-        lost_below, lost_above = self._failed(self.baseline), self._failed(treatment)
-        with np.errstate(invalid="ignore"):
-            ratios = np.log(above / below)
-        worst = math.inf if self.metric.direction is Direction.LOWER else -math.inf
-        ratios = np.where(lost_above & np.isfinite(below), worst, ratios)
-        ratios = np.where(lost_below & np.isfinite(above), -worst, ratios)
-        ratios = np.where(lost_below & lost_above, 0.0, ratios)
-        return np.asarray(ratios[~np.isnan(ratios)])
+        ends = [self._ends(label, estimand) for label in (self.baseline, treatment)]
+        low, high = (np.stack([end[place] for end in ends]) for place in (0, 1))
+        known = ~np.isnan(low).any(axis=0)
+        return PairedArms(low[:, known], high[:, known], self.metric.direction is Direction.LOWER)
 
-    def location(self, label: str) -> float | None:
-        """The typical value of an arm, failed trials the worst: Hodges and Lehmann's, of logarithms.
+    def _ends(self, label: str, estimand: Estimand) -> tuple[Array, Array]:
+        values, is_time = self._numbers(label), self.metric.direction is Direction.LOWER
+        worst, present = math.inf if is_time else 0.0, values[np.isfinite(values)]
+        lost = self._failed(label) & np.isnan(values)
+        low, high = np.where(lost, worst, values), np.where(lost, worst, values)
+        if estimand is Estimand.TOTAL and len(present):
+            best = float(present.min() if is_time else present.max())
+            low, high = np.where(lost & is_time, best, low), np.where(lost & (not is_time), best, high)
+        return low, np.where(self.at_limit(label), math.inf, high)
+
+    def at_limit(self, label: str) -> NDArray[np.bool_]:
+        """Which of an arm's numbers stand at a limit, such as a time-out: its largest one, several times.
+
+        Of numbers of which the smaller the better; not where numbers repeat anyway, as a coarse clock's do.
+        """
+        values = self._numbers(label)
+        present = values[np.isfinite(values)]
+        none = np.zeros(len(values), dtype=np.bool_)
+        if self.metric.direction is not Direction.LOWER or len(present) < _LEAST_AT_LIMIT:
+            return none
+        others = present[present < present.max()]
+        repeats = len(present) - len(others) >= max(_LEAST_AT_LIMIT, _LIMIT_SHARE * len(present))
+        if not repeats or len(others) < _LEAST_AT_LIMIT or len(set(others.tolist())) < 0.9 * len(others):
+            return none
+        return np.asarray(values == present.max())
+
+    def level(self, label: str, estimand: Estimand = Estimand.TYPICAL) -> float | None:
+        """An arm's number as the estimand has it: Hodges and Lehmann's location of its logarithms, or its
+        arithmetic mean, or its quantile; failed trials are the worst.
 
         None where there are no values above zero, or too many failed.
         """
-        values = np.asarray(self.values[label], dtype=np.float64)
-        worst = math.inf if self.metric.direction is Direction.LOWER else 0.0
-        values = np.where(self._failed(label) & np.isnan(values), worst, values)
-        present = values[~np.isnan(values)]
+        low, _ = self._ends(label, Estimand.TYPICAL)
+        present = low[~np.isnan(low)]
         if not len(present) or np.any(present[np.isfinite(present)] < 0):
             return None
-        with np.errstate(divide="ignore"):
-            middle = float(walsh(np.log(present)).location)
-        return math.exp(middle) if math.isfinite(middle) else None
+        if estimand is Estimand.TOTAL:
+            level = float(present.mean())
+        elif estimand is Estimand.TAIL:
+            level = float(quantile(present, self.metric.direction is Direction.LOWER))
+        else:
+            with np.errstate(divide="ignore"):
+                level = math.exp(float(walsh(np.log(present)).location))
+        return level if 0 < level < math.inf else None
+
+    def spikes(self, label: str) -> NDArray[np.bool_]:
+        """Which trials of an arm lie far off its typical one, towards worse."""
+        return spikes(self._numbers(label), higher_is_worse=self.metric.direction is Direction.LOWER)
+
+    def _numbers(self, label: str) -> Array:
+        return np.asarray(self.values[label], dtype=np.float64)
 
     def failures(self, label: str) -> int:
         """How many of its trials did not complete."""

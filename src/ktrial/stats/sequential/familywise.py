@@ -18,8 +18,15 @@ from numpy.typing import ArrayLike, NDArray
 from ktrial.stats.resolution import NO_ROUNDING, Rounding
 from ktrial.stats.sequential.boundaries import boundaries, critical_t
 from ktrial.stats.sequential.design import SequentialDesign
-from ktrial.stats.sequential.repeated_intervals import BlocksUntil, Intervals, blocks_until, claims
-from ktrial.stats.sequential.typical_block import walsh
+from ktrial.stats.sequential.repeated_intervals import (
+    ArmsUntil,
+    Blocks,
+    BlocksUntil,
+    Intervals,
+    blocks_until,
+    claims,
+    location,
+)
 from ktrial.stats.verdict_rules import Claim
 
 Array = NDArray[np.float64]
@@ -35,7 +42,7 @@ class Finding:
     decided_at: int | None
     """Blocks after which the claim was made; None where there is none."""
     location: float
-    """Of the typical block among all so far (Hodges and Lehmann's); NaN where there is none."""
+    """As the estimand has it, of all blocks so far; NaN where there is none."""
     low: float
     high: float
     """The interval at its last look; infinite where there was none."""
@@ -50,13 +57,13 @@ class Finding:
 
 
 def judge(
-    differences: Sequence[Array],
+    differences: Sequence[Blocks],
     design: SequentialDesign,
     *,
     final: bool = False,
     roundings: Sequence[Rounding] = (),
 ) -> tuple[Finding, ...]:
-    """The findings, one for each comparison's log ratios (shape (blocks,); lengths may differ).
+    """The findings, one for each comparison's blocks (log ratios, or both arms' numbers; lengths may differ).
 
     `roundings`: what the resolution of the numbers hides of each; empty: nothing.
 
@@ -90,7 +97,7 @@ class _Family:
     def __init__(
         self,
         design: SequentialDesign,
-        differences: Sequence[Array],
+        differences: Sequence[Blocks],
         roundings: Sequence[Rounding],
         *,
         final: bool,
@@ -99,9 +106,15 @@ class _Family:
         """Each comparison's looks: with failed trials it has fewer blocks than others."""
         self._design = design
         self._differences = differences
-        self._until: list[dict[int, BlocksUntil]] = [
+        self._until: list[dict[int, BlocksUntil | ArmsUntil]] = [
             {
-                look: blocks_until(difference, look, rounding, independent=design.independent)
+                look: blocks_until(
+                    difference,
+                    look,
+                    rounding,
+                    independent=design.independent,
+                    estimand=design.estimand,
+                )
                 for look in looked
             }
             for difference, looked, rounding in zip(differences, self.looked, roundings, strict=True)
@@ -150,7 +163,7 @@ class _Family:
             claim=claim.claim if claim and not withdrawn else Claim.NONE,
             blocks=len(values),
             decided_at=claim.blocks if claim else None,
-            location=float(walsh(values).location) if len(values) else float("nan"),
+            location=float(location(values, self._design.estimand)) if len(values) else float("nan"),
             low=low,
             high=high,
             withdrawn=withdrawn,
@@ -206,7 +219,7 @@ def benjamini_hochberg(p: ArrayLike) -> Array:
 
 
 def repeated_p(
-    differences: Array,
+    differences: Blocks,
     design: SequentialDesign,
     *,
     final: bool = False,
@@ -224,7 +237,10 @@ def repeated_p(
     table = np.asarray(_table(looked, 0 if design.open_ended else design.looks[-1]))
     smallest = 1.0
     for look, edges in zip(looked, table.T, strict=True):
-        seen = blocks_until(differences, look, rounding, independent=design.independent).interval(edges)
+        until = blocks_until(
+            differences, look, rounding, independent=design.independent, estimand=design.estimand
+        )
+        seen = until.interval(edges)
         # The level at which the end that is nearer to 0 reaches it: the interval is narrower at larger ones.
         ends, levels = np.maximum(seen.low, -seen.high)[::-1], np.log(_LEVELS)[::-1]
         if ends[-1] > 0:

@@ -16,6 +16,8 @@ from ktrial.stats.resolution import Rounding
 from ktrial.stats.sequential.data_warnings import checks, doubts, early_stopping
 from ktrial.stats.sequential.design import BlockedMetric, SequentialDesign
 from ktrial.stats.sequential.familywise import Finding, benjamini_hochberg, judge, repeated_p
+from ktrial.stats.sequential.repeated_intervals import Blocks
+from ktrial.stats.sequential.verdict_bounds import beside, unseen
 from ktrial.stats.verdict_rules import Claim, verdict_of
 
 Array = NDArray[np.float64]
@@ -44,7 +46,7 @@ class _Question:
 
     measured: BlockedMetric
     treatment: str
-    differences: Array
+    differences: Blocks
     unusable: str
     """Why there are no log ratios; empty where there are."""
 
@@ -62,7 +64,9 @@ def look(measured: Sequence[BlockedMetric], design: SequentialDesign, *, final: 
     look. The family of Holm's procedure is every treatment of every primary metric; exploratory ones never
     keep a study running, and are claimed only if Benjamini and Hochberg's procedure claims them too.
     """
-    questions = [_question(blocked, treatment) for blocked in measured for treatment in blocked.treatments]
+    questions = [
+        _question(blocked, treatment, design) for blocked in measured for treatment in blocked.treatments
+    ]
     primary = [question for question in questions if question.measured.primary]
     exploratory = [question for question in questions if not question.measured.primary]
     blocks = max((blocked.blocks for blocked in measured), default=0)
@@ -92,9 +96,9 @@ def look(measured: Sequence[BlockedMetric], design: SequentialDesign, *, final: 
     return Look(blocks, ahead, tuple(comparisons), tuple(warnings))
 
 
-def _question(measured: BlockedMetric, treatment: str) -> _Question:
+def _question(measured: BlockedMetric, treatment: str, design: SequentialDesign) -> _Question:
     try:
-        return _Question(measured, treatment, measured.ranked_log_ratios(treatment), "")
+        return _Question(measured, treatment, measured.arms(treatment, design.estimand), "")
     except ValueError as error:
         return _Question(measured, treatment, np.zeros(0), str(error))
 
@@ -131,14 +135,18 @@ def _comparison(question: _Question, finding: Finding, design: SequentialDesign,
         direction=metric.direction,
         baseline=measured.baseline,
         treatment=question.treatment,
-        baseline_value=measured.location(measured.baseline) if usable else None,
-        value=measured.location(question.treatment) if usable else None,
+        baseline_value=measured.level(measured.baseline, design.estimand) if usable else None,
+        value=measured.level(question.treatment, design.estimand) if usable else None,
         ratio=math.exp(finding.location) if usable and math.isfinite(finding.location) else None,
         low=low,
         high=high,
         verdict=verdict_of(finding.claim, metric.direction),
         mode=measured.mode,
         reason=question.unusable or _reason(finding, design, over=over),
+        estimand=design.estimand,
+        beside=beside(measured, question.treatment, design) if usable else "",
+        blocks=finding.blocks,
+        unseen=unseen(measured, question.treatment) if usable and finding.claim is not Claim.NONE else None,
     )
 
 

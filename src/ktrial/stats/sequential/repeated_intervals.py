@@ -27,8 +27,16 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
+from ktrial.model.comparison import Estimand
 from ktrial.stats.resolution import NO_ROUNDING, Rounding
 from ktrial.stats.sequential.design import SequentialDesign
+from ktrial.stats.sequential.estimands import (
+    PairedArms,
+    quantile,
+    ratio_of_means,
+    tail_interval,
+    total_interval,
+)
 from ktrial.stats.sequential.typical_block import Walsh, walsh
 from ktrial.stats.verdict_rules import Claim
 
@@ -116,26 +124,94 @@ class BlocksUntil:
         )
 
 
+@dataclass(frozen=True)
+class ArmsUntil:
+    """The same of all trials together, or of the slow ones: of verdicts that are about these."""
+
+    arms: PairedArms
+    estimand: Estimand
+    independent: bool
+    rounding: Rounding
+
+    def interval(self, edge: float | Array) -> Intervals:
+        """The interval that an edge of t makes."""
+        edges = np.asarray(edge, dtype=np.float64)
+        blocks = len(self.arms)
+        if not self.independent:
+            _, _, apart = ratio_of_means(self.arms.low[..., 0, :], self.arms.low[..., 1, :])
+            edges = widened(edges, np.asarray(float(blocks)), rank_correlation(np.nan_to_num(apart)))
+        of_estimand = total_interval if self.estimand is Estimand.TOTAL else tail_interval
+        low, high = of_estimand(self.arms, edges)
+        least = np.where(np.isinf(edges), 0.0, edges) * math.sqrt(self.rounding.variance / blocks)
+        low, high = np.minimum(low, self.location - least), np.maximum(high, self.location + least)
+        return Intervals(
+            np.broadcast_to(self.location, low.shape), low - self.rounding.bias, high + self.rounding.bias
+        )
+
+    @property
+    def location(self) -> Array:
+        """The logarithm of the ratio of means, or of the quantiles; infinite where trials failed."""
+        return location(self.arms, self.estimand)
+
+
+Blocks = Array | PairedArms
+"""A comparison's blocks: log ratios of shape (…, blocks), or the numbers of both arms."""
+
+
+def location(blocks: Blocks, estimand: Estimand = Estimand.TYPICAL) -> Array:
+    """The logarithm of the ratio that the estimand is about, of shape (…); infinite where too many failed."""
+    if not isinstance(blocks, PairedArms):
+        return walsh(blocks).location
+    if estimand is Estimand.TYPICAL:
+        return walsh(*blocks.log_ratios).location
+    if estimand is Estimand.TOTAL:
+        middle, _, _ = ratio_of_means(blocks.low[..., 0, :], blocks.low[..., 1, :])
+    else:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            arms = np.log(quantile(blocks.low, blocks.higher_is_worse))
+            middle = arms[..., 1] - arms[..., 0]
+    return np.asarray(np.where(np.isnan(middle), 0.0, middle))
+
+
 def blocks_until(
-    differences: Array, look: int, rounding: Rounding = NO_ROUNDING, *, independent: bool = False
-) -> BlocksUntil:
-    """Of log ratios of shape (…, blocks) until a look; plus or minus infinity where one trial failed."""
-    part = differences[..., :look]
+    blocks: Blocks,
+    look: int,
+    rounding: Rounding = NO_ROUNDING,
+    *,
+    independent: bool = False,
+    estimand: Estimand = Estimand.TYPICAL,
+) -> BlocksUntil | ArmsUntil:
+    """Of log ratios of shape (…, blocks) until a look; plus or minus infinity where one trial failed.
+
+    Log ratios alone say what is typical, whatever the estimand.
+    """
+    if isinstance(blocks, PairedArms):
+        part = blocks.until(look)
+        if estimand is not Estimand.TYPICAL:
+            return ArmsUntil(part, estimand, independent, rounding)
+        low, high = part.log_ratios
+        return _typical_until(low, None if np.array_equal(low, high) else high, rounding, independent)
+    return _typical_until(blocks[..., :look], None, rounding, independent)
+
+
+def _typical_until(low: Array, high: Array | None, rounding: Rounding, independent: bool) -> BlocksUntil:
+    look = low.shape[-1]
     with np.errstate(invalid="ignore"):
-        mean = part.mean(axis=-1)
-        squares = ((part - mean[..., None]) ** 2).sum(axis=-1)
-    spread = np.sqrt(squares / max(look - 1, 1))
-    error = np.sqrt(np.maximum(spread * spread, rounding.variance) / look)
+        mean = low.mean(axis=-1)
+        squares = ((low - mean[..., None]) ** 2).sum(axis=-1)
+        spread = np.sqrt(squares / max(look - 1, 1))
+        is_coarse = _COARSE * rounding.variance > spread * spread
+    agree = signs_agree(low) if high is None else signs_agree(low) & signs_agree(high)
     return BlocksUntil(
         blocks=look,
-        averages=walsh(part),
-        correlation=rank_correlation(part),
+        averages=walsh(low, high),
+        correlation=rank_correlation(low),
         independent=independent,
-        signs_agree=signs_agree(part),
+        signs_agree=agree,
         rounding=rounding,
         mean=mean,
-        mean_error=error,
-        is_coarse=_COARSE * rounding.variance > spread * spread,
+        mean_error=np.sqrt(np.maximum(spread * spread, rounding.variance) / look),
+        is_coarse=is_coarse,
     )
 
 
@@ -220,20 +296,29 @@ def claims(interval: Intervals, margin: float) -> Codes:
 
 
 def first_claims(
-    differences: Array, design: SequentialDesign, rounding: Rounding = NO_ROUNDING
+    differences: Blocks, design: SequentialDesign, rounding: Rounding = NO_ROUNDING
 ) -> tuple[Codes, NDArray[np.int64]]:
     """Each study's first claim, and the blocks it took (all of them where there is none).
 
-    `differences` has the shape (studies, blocks): many studies of one comparison each.
+    `differences` has the shape (studies, blocks), or numbers (studies, 2, blocks): many studies of one
+    comparison each.
     """
-    looked = design.looked_at(differences.shape[-1])
+    looked = design.looked_at(
+        len(differences) if isinstance(differences, PairedArms) else differences.shape[-1]
+    )
     edges = design.edges(1, looked)
-    claimed = np.full(len(differences), Claim.NONE, dtype=np.int8)
-    taken = np.full(len(differences), looked[-1])
+    studies = len(differences.low if isinstance(differences, PairedArms) else differences)
+    claimed = np.full(studies, Claim.NONE, dtype=np.int8)
+    taken = np.full(studies, looked[-1])
     for place, look in enumerate(looked):
         open_ = np.flatnonzero(claimed == Claim.NONE)
         for some in np.array_split(open_, max(1, len(open_) * look // _AT_ONCE)):
-            until = blocks_until(differences[some], look, rounding, independent=design.independent)
+            of_some = (
+                differences.of_studies(some) if isinstance(differences, PairedArms) else differences[some]
+            )
+            until = blocks_until(
+                of_some, look, rounding, independent=design.independent, estimand=design.estimand
+            )
             claimed[some] = claims(until.interval(edges[place]), design.margin)
         taken[open_[claimed[open_] != Claim.NONE]] = look
     return claimed, taken
