@@ -184,6 +184,8 @@ def with_accepted(
         return row
     allowed, accepted = accepted_ratio(tracked, comparison, since, version)
     ends = [harm(end, comparison.direction) for end in (*comparison.reach, comparison.ratio)]
+    if (comparison.low is None) != (comparison.high is None):
+        ends.append(math.inf)  # the end that is open may lie anywhere
     shares = [end / allowed for end in ends if end is not None]
     if not (accepted and shares):
         return row

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 NONE = "–"
 MINUS = "\u2212"
+_OPEN = "∞"
 SPACE = "\u00a0"
 """Keeps a number and its unit on one line."""
 
@@ -84,10 +85,13 @@ def step(ratio: float | None, value: float | None, unit: str = "") -> str:
 
 
 def interval(low: float | None, high: float | None) -> str:
-    """The interval of a ratio as relative changes, in %: `+35.72 … +35.91`; empty where there is none."""
-    if low is None or high is None:
+    """The interval of a ratio as relative changes, in %: `+35.72 … +35.91`; empty where there is none.
+
+    One end alone: the other is open, `+35.72 … ∞` or `−100.00 … −12.10`.
+    """
+    if low is None and high is None:
         return ""
-    return f"{change(low, percent=False)} … {change(high, percent=False)}"
+    return f"{change(low or 0.0, percent=False)} … {_OPEN if high is None else change(high, percent=False)}"
 
 
 def percentage(fraction: float, *, space: str = SPACE) -> str:
@@ -111,9 +115,9 @@ def short_percent(ratio: float) -> str:
 
 def short_interval(ratio: float | None, low: float | None, high: float | None) -> str:
     """` (+13.9 … +14.4)`, behind the change; nothing where its ends read like the change itself."""
-    if ratio is None or low is None or high is None:
+    if ratio is None or (low is None and high is None):
         return ""
-    ends = short_percent(low), short_percent(high)
+    ends = short_percent(low or 0.0), _OPEN if high is None else short_percent(high)
     return "" if {*ends} == {short_percent(ratio)} else f" ({ends[0]} … {ends[1]})"
 
 
@@ -198,4 +202,4 @@ def _significant(value: float) -> str:
 def _infinite(value: float) -> str:
     if math.isnan(value):
         return NONE
-    return "∞" if value > 0 else f"{MINUS}∞"
+    return _OPEN if value > 0 else f"{MINUS}{_OPEN}"

@@ -69,6 +69,9 @@ class Verdict(StrEnum):
     """The kernels are the same image, bit by bit, and nothing else differs: there is nothing to compare."""
 
 
+TYPICALLY = "typically"
+
+
 class Estimand(StrEnum):
     """What a verdict on timed numbers is about."""
 
@@ -96,7 +99,8 @@ class Comparison(Model):
     """value / baseline_value; None where one of the two has no number."""
     low: float | None
     high: float | None
-    """The interval of the ratio; None where there is none, as of one perturbation."""
+    """The interval of the ratio; None for both ends where there is none, as of one perturbation, and for one
+    that is open, as where trials failed."""
     verdict: Verdict
     mode: Mode
     reason: str = ""
@@ -109,6 +113,11 @@ class Comparison(Model):
     """How many the verdict is from; 0 of exact numbers."""
     unseen: float | None = None
     """The share of trials up to which spikes are not ruled out (95 % sure); None without a verdict."""
+
+    @property
+    def tails_disagree(self) -> bool:
+        """Whether typical trials and all together say different things: then what stands beside begins so."""
+        return self.beside.startswith(TYPICALLY)
 
     @property
     def bound(self) -> str:

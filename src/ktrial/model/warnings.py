@@ -84,6 +84,8 @@ class WarningKind(StrEnum):
     """Numbers that are all alike: how much they scatter lies below what the clock or the print shows."""
     FAR_BLOCKS = "far-blocks"
     """A few blocks far off the others: they move the mean, and the typical block does not."""
+    TAILS_DISAGREE = "tails-disagree"
+    """Typical trials and all trials together say different things."""
     SEARCH_DISAGREES = "search-disagrees"
     """What a search let expect of its answer and what fresh runs show are further apart than by chance."""
     EARLY_STOPPING = "early-stopping"

@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ktrial.model.comparison import Comparison, Verdict
+from ktrial.model.comparison import Comparison, Estimand, Verdict
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.stats.resolution import resolution
 from ktrial.stats.sequential.design import BlockedMetric, SequentialDesign
@@ -267,6 +267,20 @@ def early_stopping(
         "ktrial run STUDY --confirm 20"
     )
     return [DataWarning(kind=WarningKind.EARLY_STOPPING, text=text, advice=advice)]
+
+
+def tails_disagree(comparisons: Iterable[Comparison], design: SequentialDesign) -> list[DataWarning]:
+    """Verdicts on typical trials beside which all trials together say something else."""
+    places = [
+        f"{comparison.workload}, {comparison.metric}, {comparison.treatment}"
+        for comparison in comparisons
+        if comparison.tails_disagree
+    ]
+    if not places or design.estimand is not Estimand.TYPICAL:
+        return []
+    text = f"typical trials and all together say different things: {'; '.join(places)}"
+    advice = 'for a verdict on all together: estimand = "total" in [timed], in 60 blocks or more'
+    return [DataWarning(kind=WarningKind.TAILS_DISAGREE, text=text, advice=advice)]
 
 
 # The slope of a line through noise: Theil and Sen's, the median of the slopes between every two points.

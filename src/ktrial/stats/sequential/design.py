@@ -9,15 +9,23 @@ from numpy.typing import NDArray
 
 from ktrial.model.comparison import Estimand
 from ktrial.model.workload import Direction, Metric, Mode
-from ktrial.stats.resolution import Rounding, rounding
+from ktrial.stats.resolution import Rounding, resolution, rounding
 from ktrial.stats.sequential.boundaries import FEWEST_BLOCKS, LOOKS, boundaries, critical_t
-from ktrial.stats.sequential.estimands import PairedArms, quantile, spikes
+from ktrial.stats.sequential.estimands import (
+    FEWEST_OF_TAIL,
+    FEWEST_OF_TOTAL,
+    PairedArms,
+    quantile,
+    spikes,
+)
 from ktrial.stats.sequential.typical_block import walsh
 
 _GROWTH = (60, 90, 120)
 _LEAST_AT_LIMIT = 3
 _LIMIT_SHARE = 0.1
 """So many trials of an arm, and such a share of them, with one largest number stand at a limit."""
+_RARELY = 0.01
+"""About how often the largest of an arm's numbers has an equal by chance, where two tell a limit."""
 
 
 @dataclass(frozen=True)
@@ -80,15 +88,20 @@ class SequentialDesign:
 
     def up_to(self, blocks: int) -> "SequentialDesign":
         """The same rule with so many blocks at most, and looks at the usual places below."""
-        return replace(self, looks=usual_looks(blocks))
+        return replace(self, looks=usual_looks(blocks, fewest_blocks(self.estimand)))
 
 
-def usual_looks(blocks: int) -> tuple[int, ...]:
-    """6, 10, 15, 20, 30, 40, 60, 90, 120, 180, 240…, and the last at `blocks`."""
+def usual_looks(blocks: int, first: int = FEWEST_BLOCKS) -> tuple[int, ...]:
+    """6, 10, 15, 20, 30, 40, 60, 90, 120, 180, 240…, and the last at `blocks`; none before `first`."""
     looks = list(LOOKS)
     while looks[-1] < blocks:
         looks.append(looks[-2] * 2 if len(looks) > len(LOOKS) else _GROWTH[1])
-    return (*(look for look in looks if look < blocks), blocks)
+    return (*(look for look in looks if first <= look < blocks), blocks)
+
+
+def fewest_blocks(estimand: Estimand) -> int:
+    """Before so many blocks there is no verdict, whatever they say: of one treatment, at the usual error."""
+    return {Estimand.TOTAL: FEWEST_OF_TOTAL, Estimand.TAIL: FEWEST_OF_TAIL}.get(estimand, FEWEST_BLOCKS)
 
 
 # What a timed study has measured so far, block by block, and the log ratios that everything rests on.
@@ -179,17 +192,22 @@ class BlockedMetric:
         """Which of an arm's numbers stand at a limit, such as a time-out: its largest one, several times.
 
         Of numbers of which the smaller the better; not where numbers repeat anyway, as a coarse clock's do.
+        Where the numbers have so many digits that two of them are hardly ever the same, two are enough.
         """
         values = self._numbers(label)
         present = values[np.isfinite(values)]
         none = np.zeros(len(values), dtype=np.bool_)
         if self.metric.direction is not Direction.LOWER or len(present) < _LEAST_AT_LIMIT:
             return none
-        others = present[present < present.max()]
-        repeats = len(present) - len(others) >= max(_LEAST_AT_LIMIT, _LIMIT_SHARE * len(present))
-        if not repeats or len(others) < _LEAST_AT_LIMIT or len(set(others.tolist())) < 0.9 * len(others):
+        largest = present.max()
+        others = present[present < largest]
+        fewest = 2
+        if len(others) and resolution([present]) * len(present) > _RARELY * (largest - present.min()):
+            fewest = math.ceil(max(_LEAST_AT_LIMIT, _LIMIT_SHARE * len(present)))
+        are_distinct = len(set(others.tolist())) >= 0.9 * len(others)
+        if len(present) - len(others) < fewest or len(others) < fewest - 1 or not are_distinct:
             return none
-        return np.asarray(values == present.max())
+        return np.asarray(values == largest)
 
     def level(self, label: str, estimand: Estimand = Estimand.TYPICAL) -> float | None:
         """An arm's number as the estimand has it: Hodges and Lehmann's location of its logarithms, or its

@@ -1,13 +1,17 @@
 """What a timed verdict is about: a typical trial, all trials, or the slow ones; and what it leaves open.
 
 - `typical`: where a trial of the typical block lies (`typical_block`).
-- `total`: the ratio of arithmetic means, which is what a throughput or a bill feels. Its logarithm has the
-  variance of t / mean(t) - b / mean(b) over blocks, divided by their number (delta method; Cochran, Sampling
-  Techniques, 1977, 6.4). A trial that failed lies anywhere between the best value of its arm and no end, so
-  that the interval has an open end.
+- `total`: the ratio of arithmetic means, which is what a throughput or a bill feels. Its interval is that of
+  all ratios r for which the mean of t - r b over blocks does not lie a boundary's standard errors off 0
+  (Fieller, JRSS B 16, 1954). Where the blocks are skewed, it also holds the interval of the t statistic
+  without its skewness (Hall, JRSS B 54, 1992, the cubic transformation): few spikes say little of how many
+  there are. Blocks that met no spike say nothing of them at all, so that a verdict takes 30 blocks, which
+  meet a spike of one trial in ten 95 times of 100. A trial that failed lies anywhere between the best value
+  of its arm and no end, so that the interval has an open end.
 - `tail`: the ratio of the arms' 0.9 quantiles, counted towards worse. A quantile lies between two order
   statistics with the probability that the binomial distribution gives, whatever the distribution of the
   values (Thompson, Annals of Mathematical Statistics 7, 1936); each arm has half of the level (Bonferroni).
+  With one treatment that takes 60 blocks.
 
 A verdict comes after n blocks. Of a spike that k of them met, nothing rules out that it hits a share p of
 trials with P(Bin(n, p) <= k) = 0.05 (Clopper and Pearson, Biometrika 26, 1934): of none seen, 1 - 0.05^(1/n),
@@ -24,6 +28,10 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 QUANTILE = 0.9
 """Of `tail`: nine trials of ten are at least as good."""
+FEWEST_OF_TOTAL = 30
+"""Blocks before a verdict on all trials together."""
+FEWEST_OF_TAIL = 60
+"""Among the usual looks the first at which order statistics can reach their level."""
 _MISSED = 0.05
 _FAR = 6.0
 """Median absolute deviations from the median, towards worse: a trial beyond is a spike."""
@@ -76,11 +84,52 @@ def ratio_of_means(baseline: Array, treatment: Array) -> tuple[Array, Array, Arr
 
 def total_interval(arms: PairedArms, edge: Array) -> tuple[Array, Array]:
     """The ends of the logarithm of the ratio of means, for a boundary of |t|."""
-    low, low_error, _ = ratio_of_means(arms.high[..., 0, :], arms.low[..., 1, :])
-    high, high_error, _ = ratio_of_means(arms.low[..., 0, :], arms.high[..., 1, :])
+    low, _ = _ends_of_total(arms.high[..., 0, :], arms.low[..., 1, :], edge)
+    _, high = _ends_of_total(arms.low[..., 0, :], arms.high[..., 1, :], edge)
+    return np.where(np.isnan(low), -np.inf, low), np.where(np.isfinite(high), high, np.inf)
+
+
+def _ends_of_total(baseline: Array, treatment: Array, edge: Array) -> tuple[Array, Array]:
+    middle, _, apart = ratio_of_means(baseline, treatment)
+    low = np.maximum(edge, _without_skewness(apart, edge))
+    high = np.maximum(edge, -_without_skewness(apart, -edge))
     with np.errstate(invalid="ignore"):
-        low, high = low - edge * low_error, high + edge * high_error
-    return np.where(np.isfinite(low), low, -np.inf), np.where(np.isfinite(high), high, np.inf)
+        return (
+            middle + _log_root(baseline, treatment, low)[0],
+            middle + _log_root(baseline, treatment, high)[1],
+        )
+
+
+def _log_root(baseline: Array, treatment: Array, edge: Array) -> tuple[Array, Array]:
+    """Fieller's ends, as logarithms of what they are of the ratio of means; infinite where there is none."""
+    blocks = baseline.shape[-1]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        below = baseline / baseline.mean(axis=-1, keepdims=True) - 1
+        above = treatment / treatment.mean(axis=-1, keepdims=True) - 1
+        factor = np.square(edge) / (blocks * max(blocks - 1, 1))
+        square = 1 - factor * (below * below).sum(axis=-1)
+        mixed = 1 - factor * (below * above).sum(axis=-1)
+        constant = 1 - factor * (above * above).sum(axis=-1)
+        root = np.sqrt(np.maximum(mixed * mixed - square * constant, 0.0))
+        low, high = (mixed - root) / square, (mixed + root) / square
+        is_closed = square > 0
+        low = np.where(is_closed & (low > 0), np.log(np.maximum(low, 1e-300)), -np.inf)
+        high = np.where(is_closed & (high > 0), np.log(np.maximum(high, 1e-300)), np.inf)
+    return low, high
+
+
+def _without_skewness(apart: Array, edge: Array) -> Array:
+    """The t statistic of numbers (…, blocks) that without their skewness lies as far out as the edge."""
+    blocks = apart.shape[-1]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        centred = apart - apart.mean(axis=-1, keepdims=True)
+        skewness = (centred**3).mean(axis=-1) / (centred**2).mean(axis=-1) ** 1.5
+    skewness = np.nan_to_num(skewness, nan=0.0, posinf=0.0, neginf=0.0)
+    # Of a symmetric sample the two are the same; so are they to ten digits of one that nearly is.
+    slope = skewness / math.sqrt(blocks)
+    is_skewed = np.abs(slope) > 1e-6
+    slope = np.where(is_skewed, slope, 1.0)
+    return np.where(is_skewed, 3 / slope * (np.cbrt(1 + slope * (edge - slope / 6)) - 1), edge)
 
 
 def tail_interval(arms: PairedArms, edge: Array) -> tuple[Array, Array]:
@@ -122,12 +171,12 @@ def _order_statistics(blocks: int, edge: float) -> tuple[int, int]:
 
     if math.isinf(edge):
         return -1, blocks
-    each = float(special.stdtr(blocks - 1, -edge)) / 2
+    level = float(special.stdtr(blocks - 1, -edge)) / 2
     counts = np.arange(blocks)
     at_most = special.bdtr(counts.astype(np.float64), blocks, QUANTILE)
     # X(l) <= quantile unless fewer than l values lie at or below it.
-    lower = int(np.searchsorted(at_most, each, side="right")) - 1
-    reached = np.flatnonzero(1 - at_most <= each)
+    lower = int(np.searchsorted(at_most, level, side="right")) - 1
+    reached = np.flatnonzero(1 - at_most <= level)
     return lower, int(reached[0]) if len(reached) else blocks
 
 

@@ -51,9 +51,9 @@ class Finding:
 
     @property
     def ratio_interval(self) -> tuple[float | None, float | None]:
-        """The interval of the ratio; None for both ends where there was no look, or one has no bound."""
-        bounded = math.isfinite(self.low) and math.isfinite(self.high)
-        return (math.exp(self.low), math.exp(self.high)) if bounded else (None, None)
+        """The interval of the ratio; None for an end without a bound: for both where there was no look."""
+        low, high = (math.exp(end) if math.isfinite(end) else None for end in (self.low, self.high))
+        return low, high
 
 
 def judge(

@@ -10,14 +10,19 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ktrial.model.comparison import Comparison, Verdict
+from ktrial.model.comparison import Comparison, Estimand, Verdict
 from ktrial.model.warnings import DataWarning
 from ktrial.stats.resolution import Rounding
-from ktrial.stats.sequential.data_warnings import checks, doubts, early_stopping
-from ktrial.stats.sequential.design import BlockedMetric, SequentialDesign
+from ktrial.stats.sequential.data_warnings import (
+    checks,
+    doubts,
+    early_stopping,
+    tails_disagree,
+)
+from ktrial.stats.sequential.design import BlockedMetric, SequentialDesign, fewest_blocks
 from ktrial.stats.sequential.familywise import Finding, benjamini_hochberg, judge, repeated_p
 from ktrial.stats.sequential.repeated_intervals import Blocks
-from ktrial.stats.sequential.verdict_bounds import beside, unseen
+from ktrial.stats.sequential.verdict_bounds import OtherTrials, other_trials, unseen
 from ktrial.stats.verdict_rules import Claim, verdict_of
 
 Array = NDArray[np.float64]
@@ -91,6 +96,7 @@ def look(measured: Sequence[BlockedMetric], design: SequentialDesign, *, final: 
     warnings = [row for blocked in measured for row in checks(blocked, independent=design.independent)]
     if ahead is None:
         warnings += early_stopping(comparisons, findings, design)
+        warnings += tails_disagree(comparisons, design)
         # With one look only, the study's number of blocks is fixed, and a permutation test is valid.
         warnings += doubts(comparisons, measured, design.alpha) if design.looks_once else []
     return Look(blocks, ahead, tuple(comparisons), tuple(warnings))
@@ -128,6 +134,8 @@ def _comparison(question: _Question, finding: Finding, design: SequentialDesign,
     measured, metric = question.measured, question.measured.metric
     usable = not question.unusable and finding.blocks > 0
     low, high = finding.ratio_interval if usable else (None, None)
+    others = other_trials(measured, question.treatment, design, finding.claim) if usable else OtherTrials()
+    is_claimed = finding.claim is not Claim.NONE and not others.contradict
     return Comparison(
         workload=measured.workload,
         metric=metric.name,
@@ -140,19 +148,19 @@ def _comparison(question: _Question, finding: Finding, design: SequentialDesign,
         ratio=math.exp(finding.location) if usable and math.isfinite(finding.location) else None,
         low=low,
         high=high,
-        verdict=verdict_of(finding.claim, metric.direction),
+        verdict=verdict_of(finding.claim, metric.direction) if is_claimed else Verdict.INCONCLUSIVE,
         mode=measured.mode,
-        reason=question.unusable or _reason(finding, design, over=over),
+        reason=question.unusable or _reason(finding, others, design, over=over),
         estimand=design.estimand,
-        beside=beside(measured, question.treatment, design) if usable else "",
+        beside=others.clause,
         blocks=finding.blocks,
-        unseen=unseen(measured, question.treatment) if usable and finding.claim is not Claim.NONE else None,
+        unseen=unseen(measured, question.treatment) if usable and is_claimed else None,
     )
 
 
-def _reason(finding: Finding, design: SequentialDesign, *, over: bool) -> str:
+def _reason(finding: Finding, others: OtherTrials, design: SequentialDesign, *, over: bool) -> str:
     if finding.claim is not Claim.NONE:
-        return ""
+        return "typical trials and the others contradict each other" if others.contradict else ""
     if finding.withdrawn:
         decided, blocks = finding.decided_at, finding.blocks
         held = f"after {decided} blocks a verdict was certain enough, after {blocks} it is not"
@@ -160,9 +168,20 @@ def _reason(finding: Finding, design: SequentialDesign, *, over: bool) -> str:
     if not finding.blocks:
         return "there are no numbers yet"
     if finding.low == -math.inf and finding.high == math.inf:
-        return f"{finding.blocks} blocks are too few for a verdict: the first look comes later"
+        return _too_few(finding.blocks, design, over=over)
     after = f"after {finding.blocks} blocks the interval holds both 1 and more than the margin"
     return f"{after} ({design.margin * 100:.3g} %)" if over else f"{after}: the study goes on"
+
+
+def _too_few(blocks: int, design: SequentialDesign, *, over: bool) -> str:
+    few = f"{blocks} blocks are too few for a verdict"
+    if not over:
+        return f"{few}: the first look comes later"
+    fewest = fewest_blocks(design.estimand)
+    about = {Estimand.TOTAL: "all trials together", Estimand.TAIL: "the slowest trials"}
+    if blocks < fewest and design.estimand in about:
+        return f"{few} on {about[design.estimand]}: it takes {fewest}"
+    return few
 
 
 def confirm(measured: Sequence[BlockedMetric], design: SequentialDesign) -> Look:

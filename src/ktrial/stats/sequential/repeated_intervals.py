@@ -31,6 +31,7 @@ from ktrial.model.comparison import Estimand
 from ktrial.stats.resolution import NO_ROUNDING, Rounding
 from ktrial.stats.sequential.design import SequentialDesign
 from ktrial.stats.sequential.estimands import (
+    FEWEST_OF_TOTAL,
     PairedArms,
     quantile,
     ratio_of_means,
@@ -140,8 +141,10 @@ class ArmsUntil:
         if not self.independent:
             _, _, apart = ratio_of_means(self.arms.low[..., 0, :], self.arms.low[..., 1, :])
             edges = widened(edges, np.asarray(float(blocks)), rank_correlation(np.nan_to_num(apart)))
-        of_estimand = total_interval if self.estimand is Estimand.TOTAL else tail_interval
-        low, high = of_estimand(self.arms, edges)
+        is_total = self.estimand is Estimand.TOTAL
+        if is_total and blocks < FEWEST_OF_TOTAL:
+            edges = np.full_like(edges, np.inf)
+        low, high = (total_interval if is_total else tail_interval)(self.arms, edges)
         least = np.where(np.isinf(edges), 0.0, edges) * math.sqrt(self.rounding.variance / blocks)
         low, high = np.minimum(low, self.location - least), np.maximum(high, self.location + least)
         return Intervals(

@@ -40,6 +40,8 @@ _ALL_PAIRS = 60
 _PAIRS = 4000
 _LEAST_DISTANCES = 4
 _SLACK = 1e-9
+_ROUNDING = 1e-12
+"""What two sums of logarithms may differ by that are one number: θ is itself half of such a sum."""
 _OF_SYMMETRY = 1 / 12
 """The variance of h(x) where the distribution is symmetric: that of a uniform share."""
 
@@ -174,12 +176,13 @@ def _asymmetry(values: Array, location: Array) -> Array:
     centred = np.where(np.isnan(centred), 0.0, centred)
     ordered = np.sort(centred, axis=-1)
     if centred.ndim == 1:
-        above = blocks - np.searchsorted(ordered, -centred, side="right")
-        least = blocks - np.searchsorted(ordered, -centred, side="left")
+        above = blocks - np.searchsorted(ordered, _ROUNDING - centred, side="right")
+        least = blocks - np.searchsorted(ordered, -_ROUNDING - centred, side="left")
         shares = (above + least) / (2 * blocks)
     else:
         with np.errstate(invalid="ignore"):
-            sums = np.sign(centred[..., :, None] + centred[..., None, :])
+            sums = centred[..., :, None] + centred[..., None, :]
+            sums = np.where(np.abs(sums) <= _ROUNDING, 0.0, np.sign(sums))
         shares = 0.5 + np.nan_to_num(sums).mean(axis=-1) / 2
     variance = shares.var(axis=-1) * blocks / max(blocks - 1, 1)
     return np.asarray(np.sqrt(np.maximum(variance / _OF_SYMMETRY, 1.0)))
