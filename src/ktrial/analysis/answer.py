@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence, Set
 
 from ktrial.format import number_format
+from ktrial.format.labels import ESTIMANDS
 from ktrial.format.number_format import (
     SPACE,
     is_time,
@@ -18,6 +19,7 @@ from ktrial.format.number_format import (
 from ktrial.model.comparison import (
     ONE_PERTURBATION,
     Comparison,
+    Estimand,
     Interaction,
     Scatter,
     Variability,
@@ -64,7 +66,8 @@ def _answer(comparisons: Sequence[Comparison], margin: float) -> str:
     own = [comparison for comparison in comparisons if comparison.metric not in BESIDE_THE_OWN]
     main, _ = told_first(own or comparisons)
     tested = any(comparison.verdict is not Verdict.NOT_TESTED for comparison in main)
-    start = measure_of(modes, {comparison.unit for comparison in main}) if tested else ""
+    units = {comparison.unit for comparison in main}
+    start = measure_of(modes, units, comparisons[0].estimand) if tested else ""
     if several:
         start += f"against {baseline}, "
     # Treatments of which the same is to be said are named together.
@@ -73,13 +76,36 @@ def _answer(comparisons: Sequence[Comparison], margin: float) -> str:
         clause = _whole_clause(of_treatment, margin, several=several)
         named.setdefault(clause, []).append(told_apart(name, baseline))
     if len(named) > _MOST_CLAUSES:
-        return f"{start}{_of_many(by_treatment, baseline)}."
-    clauses = [clause.replace(_ROUTE, f"with {_listed(names)}") for clause, names in named.items()]
-    return f"{start}{'; '.join(clauses)}."
+        clauses = [_of_many(by_treatment, baseline)]
+    else:
+        clauses = [clause.replace(_ROUTE, f"with {_listed(names)}") for clause, names in named.items()]
+    return f"{start}{'; '.join([*clauses, *_left_open(main, several=several)])}."
 
 
-def measure_of(modes: Set[Mode], units: Set[str]) -> str:
+_CLAIMED = {Verdict.BETTER, Verdict.WORSE, Verdict.EQUIVALENT}
+
+
+def _left_open(comparisons: Sequence[Comparison], *, several: bool) -> list[str]:
+    """Where other trials than those that verdicts are about say otherwise, and what no block has met."""
+    clauses = []
+    besides = [
+        comparison for comparison in comparisons if comparison.beside and comparison.verdict in _CLAIMED
+    ]
+    for comparison in besides[:_MOST_NAMED]:
+        beside_it = [item for item in comparisons if item.treatment == comparison.treatment]
+        names = [_name(comparison, beside_it)] if len(comparisons) > 1 else []
+        names += [f"with {told_apart(comparison.treatment, comparison.baseline)}"] if several else []
+        clauses.append(f"{' '.join(names)}: {comparison.beside}" if names else comparison.beside)
+    if len(besides) > _MOST_NAMED:
+        clauses.append(f"and so beside {len(besides) - _MOST_NAMED} more")
+    open_to_most = max(comparisons, key=lambda comparison: comparison.unseen or 0.0, default=None)
+    return [*clauses, open_to_most.bound] if open_to_most and open_to_most.bound else clauses
+
+
+def measure_of(modes: Set[Mode], units: Set[str], estimand: Estimand | None = None) -> str:
     """What a sentence on numbers of these modes and units begins with; nothing where their units say enough.
+
+    `estimand`: what verdicts are about where numbers scatter.
 
     Times and rates in exact mode are the guest's own, whose clock goes on by 1 ns an instruction.
     """
@@ -89,7 +115,10 @@ def measure_of(modes: Set[Mode], units: Set[str]) -> str:
             return "By instructions counted, not time: "
         others = "" if by_clock == units else "instructions counted, or by "
         return f"By {others}the guest's clock (1 ns an instruction), not real time: "
-    return "By simulated time: " if modes == {Mode.EXACT_PARALLEL} else ""
+    about = f"of {ESTIMANDS[estimand]}" if estimand else ""
+    if modes == {Mode.EXACT_PARALLEL}:
+        return f"By simulated time {about}: " if about else "By simulated time: "
+    return f"{about.capitalize()}: " if about and modes == {Mode.TIMED} else ""
 
 
 _UNDECIDED = "are undecided"

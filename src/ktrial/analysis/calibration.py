@@ -11,7 +11,7 @@ from ktrial.analysis.imported_results import measured_in_blocks
 from ktrial.analysis.result import load_record, metrics_of
 from ktrial.importers import Choices, read_all, source_file
 from ktrial.importers.errors import NoMeasurements
-from ktrial.model.comparison import Calibration
+from ktrial.model.comparison import Calibration, Estimand
 from ktrial.model.design import Factor, FactorKind
 from ktrial.model.study import Stopping, Study, StudyRecord, Timing
 from ktrial.stats.sequential.design import SequentialDesign
@@ -141,12 +141,18 @@ def _calibrated(path: Path, margin: float) -> Calibration:
 
 
 def plan_from(
-    *, effect: float, spread: float, margin: float, power: float, block_seconds: float | None
+    *,
+    effect: float,
+    spread: float,
+    margin: float,
+    power: float,
+    block_seconds: float | None,
+    estimand: Estimand = Estimand.TYPICAL,
 ) -> PowerPlan:
     """Blocks for finding the effect, and for showing that there is none. Raises BadAmount: an effect of 0."""
     if effect == 0:
         raise BadAmount(option="--effect", value="0", problem="a change of 0 cannot be found")
-    design = SequentialDesign(margin=margin)
+    design = SequentialDesign(margin=margin, estimand=estimand)
     return PowerPlan(
         effect=effect,
         margin=margin,

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ktrial.analysis.audit import audit, geometric_mean, recomputed
-from ktrial.model.comparison import Comparison, Verdict
+from ktrial.format.labels import ESTIMANDS
+from ktrial.model.comparison import Comparison, Estimand, Verdict
 from ktrial.model.imported import (
     BASELINES,
     Analysis,
@@ -26,6 +27,7 @@ from ktrial.stats.independent_groups import (
     one_way,
     ratio,
     sd_interval,
+    unseen_share,
     welch,
 )
 from ktrial.stats.sequential.boundaries import FEWEST_BLOCKS
@@ -52,6 +54,8 @@ class AnalysisOptions:
     """Label of the group that the others are compared with; empty: the default, else the first."""
     direction: Direction | None = None
     """Where the file does not tell, or tells wrongly."""
+    estimand: Estimand = Estimand.TYPICAL
+    """What verdicts are about."""
 
 
 def analyse(files: Sequence[Imported], choices: AnalysisOptions) -> Analysis:
@@ -142,7 +146,7 @@ def _comparisons(
         # Bonferroni: the intervals of all comparisons of a family hold together.
         level = 1 - (1 - choices.confidence) / max(1, len(compared))
         comparisons = tuple(
-            _compared(family, family.groups[base], group, metric, level, choices.margin) for group in compared
+            _compared(family, family.groups[base], group, metric, level, choices) for group in compared
         )
     return comparisons if direction else tuple(map(_undirected, comparisons))
 
@@ -181,11 +185,12 @@ def _within_blocks(
 
 
 def _confirmed(measured: BlockedMetric, choices: AnalysisOptions) -> Look:
-    return confirm([measured], SequentialDesign(margin=choices.margin, alpha=1 - choices.confidence))
+    design = SequentialDesign(margin=choices.margin, alpha=1 - choices.confidence, estimand=choices.estimand)
+    return confirm([measured], design)
 
 
 def _compared(
-    family: Family, baseline: Group, group: Group, metric: Metric, level: float, margin: float
+    family: Family, baseline: Group, group: Group, metric: Metric, level: float, choices: AnalysisOptions
 ) -> Comparison:
     below, above = moments(baseline).mean, moments(group).mean
     plain = Comparison(
@@ -202,20 +207,24 @@ def _compared(
         high=None,
         verdict=Verdict.INCONCLUSIVE,
         mode=Mode.TIMED,
+        estimand=choices.estimand if baseline.values and group.values else Estimand.TOTAL,
     )
     try:
-        estimate = ratio(baseline, group, level)
+        estimate = ratio(baseline, group, level, choices.estimand, metric.direction)
     except ValueError as error:
         return plain.model_copy(update={"reason": str(error)})
-    claim = _claim(estimate.low, estimate.high, margin)
+    claim = _claim(estimate.low, estimate.high, choices.margin)
+    unseen = unseen_share(baseline, group, metric.direction) if claim is not Claim.NONE else None
     reason = "" if claim is not Claim.NONE else "the interval holds both 1 and more than the margin"
     return plain.model_copy(
         update={
             "ratio": estimate.ratio,
-            "low": estimate.low,
-            "high": estimate.high,
+            "low": estimate.low or None,
+            "high": estimate.high if math.isfinite(estimate.high) else None,
             "verdict": verdict_of(claim, metric.direction),
             "reason": reason,
+            "blocks": min(moments(side).runs or 0 for side in (baseline, group)),
+            "unseen": unseen,
         }
     )
 
@@ -247,8 +256,10 @@ def _answer(families: Sequence[FamilyAnalysis], findings: Sequence[DataWarning])
         verdict: sum(comparison.verdict is verdict for comparison in comparisons) for verdict in Verdict
     }
     in_words = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
+    about = {ESTIMANDS[comparison.estimand] for comparison in comparisons if comparison.estimand}
+    of_trials = " and of ".join(sorted(about))
     numbers = (
-        f"By the numbers alone, of {len(comparisons)} comparisons: {in_words}"
+        f"By the numbers alone, of {len(comparisons)} comparisons of {of_trials}: {in_words}"
         if comparisons
         else "One group only"
     )

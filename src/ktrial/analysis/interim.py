@@ -40,7 +40,10 @@ def design_of(study: Study) -> SequentialDesign:
     timing = study.timing or Timing()
     # Each seed's trial starts from the same state: what neighbouring blocks have in common is chance.
     plain = SequentialDesign(
-        margin=study.margin, alpha=timing.alpha, independent=study.machine.kind in EXACT_MACHINES
+        margin=study.margin,
+        alpha=timing.alpha,
+        estimand=timing.estimand,
+        independent=study.machine.kind in EXACT_MACHINES,
     )
     if timing.stopping is Stopping.OPEN_ENDED:
         return replace(plain, open_ended=True)

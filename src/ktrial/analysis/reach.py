@@ -161,7 +161,8 @@ def with_reach(
         if not reasons or not all(reasons):
             return comparison
         reason = "; ".join(dict.fromkeys(reasons))
-        return comparison.model_copy(update={"verdict": Verdict.NOT_TESTED, "reason": reason})
+        nothing = {"verdict": Verdict.NOT_TESTED, "beside": "", "unseen": None}
+        return comparison.model_copy(update=nothing | {"reason": reason})
 
     return tuple(map(judged, comparisons))
 

@@ -15,6 +15,7 @@ from ktrial.experiment.resources import Resources, default_resources
 from ktrial.experiment.session import run
 from ktrial.kernels import Progress
 from ktrial.machines import Machine
+from ktrial.model.comparison import FEWEST_BLOCKS
 from ktrial.model.design import Factor, FactorKind
 from ktrial.model.kernel import Kernel
 from ktrial.model.references import KernelRef
@@ -164,6 +165,13 @@ def confirmation_of(study: Study, blocks: int) -> Study:
                 "only studies in real time are confirmed; more perturbations show more spread: "
                 "--perturbations"
             ),
+        )
+    fewest = FEWEST_BLOCKS.get(study.timing.estimand, 0)
+    if blocks < fewest:
+        raise AnalysisUsageError(
+            f'The study {study.name} has estimand = "{study.timing.estimand}": its verdicts take {fewest} '
+            f"blocks at least, and {blocks} are too few.",
+            hint=f"--confirm {fewest}",
         )
     timing = study.timing.model_copy(update={"blocks": blocks, "stopping": Stopping.FIXED})
     name, seed = f"{study.name}{_CONFIRMATION_SUFFIX}", (study.seed + 1) % 2**31

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from ktrial.format.number_format import is_time
-from ktrial.model.comparison import Verdict
+from ktrial.model.comparison import Estimand, Verdict
 from ktrial.model.history import Agreement
 from ktrial.model.trial import Outcome
 from ktrial.model.workload import Direction, Mode
@@ -79,6 +79,13 @@ AGREEMENTS = {
     Agreement.DIFFERS: "it depends on the machine",
     Agreement.UNDECIDED: "undecided whether it depends on the machine",
 }
+
+ESTIMANDS = {
+    Estimand.TYPICAL: "typical trials",
+    Estimand.TOTAL: "all trials together",
+    Estimand.TAIL: "the worst tenth of trials",
+}
+"""What a verdict on timed numbers is about."""
 
 DIRECTIONS = {Direction.LOWER: "lower is better", Direction.HIGHER: "higher is better"}
 

@@ -69,9 +69,6 @@ class Verdict(StrEnum):
     """The kernels are the same image, bit by bit, and nothing else differs: there is nothing to compare."""
 
 
-TYPICALLY = "typically"
-
-
 class Estimand(StrEnum):
     """What a verdict on timed numbers is about."""
 
@@ -81,6 +78,11 @@ class Estimand(StrEnum):
     """The arithmetic mean: what a throughput or a bill feels."""
     TAIL = "tail"
     """What nine trials of ten do not exceed, counted towards worse."""
+
+
+FEWEST_BLOCKS = {Estimand.TOTAL: 30, Estimand.TAIL: 60}
+"""Estimand → blocks before which there is no verdict: those in which its spikes may not have been met."""
+TYPICALLY = "typically"
 
 
 class Comparison(Model):

@@ -38,7 +38,7 @@ from ktrial.model.base import (
     not_allowed,
     quantity,
 )
-from ktrial.model.comparison import Result
+from ktrial.model.comparison import Estimand, Result
 from ktrial.model.design import (
     Design,
     Factor,
@@ -363,6 +363,12 @@ class Timing(Model):
     blocks: WholeNumber = Field(default=60, ge=3, le=10_000, description="a whole number from 3 to 10000")
     """The most that there may be."""
     stopping: Stopping = Field(default=Stopping.SEQUENTIAL, description="sequential, open-ended or fixed")
+    estimand: Estimand = Field(
+        default=Estimand.TYPICAL,
+        exclude_if=lambda value: value == Estimand.TYPICAL,
+        description="typical, total or tail",
+    )
+    """What verdicts are about."""
     alpha: Number = Field(default=0.05, gt=0, lt=0.5, description="a probability above 0 and below 0.5: 0.05")
     """Probability of a false claim of a difference, over all looks and all primary comparisons together."""
     budget_seconds: Seconds = Field(

@@ -124,12 +124,18 @@ FIELDS: tuple[Field[ComparisonRow], ...] = (
         lambda row_: verdict(
             row_.comparison.verdict,
             scatter=row_.scatter,
-            notes=(row_.comparison.reason,) if row_.comparison.reason else (),
+            notes=tuple(
+                filter(None, (row_.comparison.reason, row_.comparison.beside, row_.comparison.bound))
+            ),
             link=row_.why,
         ),
     ),
     Field(Column("mode", outputs=Output.PROGRAMS), lambda row_: Cell(row_.comparison.mode)),
     Field(Column("reason", outputs=Output.PROGRAMS), lambda row_: Cell(row_.comparison.reason)),
+    Field(Column("estimand", outputs=Output.PROGRAMS), lambda row_: Cell(row_.comparison.estimand)),
+    Field(Column("beside", outputs=Output.PROGRAMS), lambda row_: Cell(row_.comparison.beside)),
+    Field(Column("blocks", outputs=Output.PROGRAMS), lambda row_: Cell(row_.comparison.blocks)),
+    Field(Column("unseen", outputs=Output.PROGRAMS), lambda row_: Cell(row_.comparison.unseen)),
     Field(Column("scatter", outputs=Output.CSV), lambda row_: Cell(row_.scatters)),
 )
 

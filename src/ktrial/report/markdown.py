@@ -134,6 +134,12 @@ def _keep_in_mind(record: StudyRecord) -> Iterator[str]:
     for more in (group.more for group in groups if group.more):
         lines = "\n".join(f"- {prose(item.text)}" for item in more)
         yield folded(f"{len(more)} more warnings like these", lines)
+    beside = {
+        f"- {code(item.workload)}, {code(item.treatment)}: {prose(item.beside)}"
+        for item in record.result.comparisons
+        if item.beside
+    }
+    yield "\n".join(sorted(beside))
     reasons = {
         f"- {code(item.workload)}, {code(item.treatment)}: {prose(item.reason)}"
         for item in record.result.comparisons

@@ -12,8 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ktrial.format.labels import ESTIMANDS
+from ktrial.model.comparison import FEWEST_BLOCKS, Estimand
 from ktrial.model.imported import Anova, Group, Pair, Rounded, Summary
+from ktrial.model.workload import Direction
 from ktrial.stats.resolution import FEWEST_ALIKE, Rounding, resolution, rounding
+from ktrial.stats.sequential import estimands
 from ktrial.stats.sequential.repeated_intervals import typical
 
 ENOUGH_RUNS = 10
@@ -150,24 +154,38 @@ class Ratio:
     high: float
 
 
-def ratio(baseline: Group, treatment: Group, confidence: float) -> Ratio:
+def ratio(
+    baseline: Group,
+    treatment: Group,
+    confidence: float,
+    estimand: Estimand = Estimand.TYPICAL,
+    direction: Direction = Direction.LOWER,
+) -> Ratio:
     """The ratio and its interval.
 
     From runs: geometric means, Welch's t on the logarithms, with what the resolution of the numbers hides;
     with ten runs a group or more the interval holds that of the typical runs, too. From summaries: means,
     whose logarithm has a standard deviation of SD / mean (the delta method; Rice, Mathematical Statistics
-    and Data Analysis, 4.6), the same to within half of the variation coefficient squared. Raises ValueError
-    where a mean or value is not above zero, or where nothing tells how much a group scatters.
+    and Data Analysis, 4.6), the same to within half of the variation coefficient squared.
+
+    Of all trials together: means, from runs too. Of the worst tenth (which `direction` tells): quantiles
+    between order statistics, from runs only. Raises ValueError where a mean or value is not above zero, where
+    nothing tells how much a group scatters, or where there are too few runs.
     """
+    if estimand is Estimand.TAIL:
+        return _ratio_of_tails(baseline, treatment, confidence, direction)
+    is_typical = estimand is Estimand.TYPICAL
     from scipy import stats
 
     step = resolution([np.asarray(group.values, dtype=np.float64) for group in (baseline, treatment)])
-    below, above = _logarithm(baseline, step), _logarithm(treatment, step)
+    below, above = (_logarithm(group, step, of_mean=not is_typical) for group in (baseline, treatment))
+    if not is_typical:
+        _check_runs(estimand, below, above)
     difference = above.mean - below.mean
     error = math.sqrt(above.squared_error + below.squared_error)
     quantile = float(stats.t.ppf((1 + confidence) / 2, welch_df(above, below)))
     ends = [difference - quantile * error, difference + quantile * error]
-    if min(len(baseline.values), len(treatment.values)) >= ENOUGH_RUNS:
+    if is_typical and min(len(baseline.values), len(treatment.values)) >= ENOUGH_RUNS:
         first, second = (typical(np.log(np.asarray(group.values))) for group in (baseline, treatment))
         difference_of_typical = float(second[0] - first[0])
         reach = quantile * math.hypot(float(first[1]), float(second[1]))
@@ -176,8 +194,48 @@ def ratio(baseline: Group, treatment: Group, confidence: float) -> Ratio:
     return Ratio(math.exp(difference), math.exp(min(ends) - hidden), math.exp(max(ends) + hidden))
 
 
-def _logarithm(group: Group, step: float) -> Moments:
-    if group.values:
+def unseen_share(baseline: Group, treatment: Group, direction: Direction) -> float | None:
+    """The share of runs up to which spikes are not ruled out; None of summaries."""
+    if not (baseline.values and treatment.values):
+        return None
+    shares = []
+    for group in (baseline, treatment):
+        values = np.asarray(group.values, dtype=np.float64)
+        seen = int(estimands.spikes(values, higher_is_worse=direction is Direction.LOWER).sum())
+        shares.append(estimands.unseen_share(len(values), seen))
+    return max(shares)
+
+
+def _check_runs(estimand: Estimand, *groups: Moments) -> None:
+    fewest = FEWEST_BLOCKS[estimand]
+    for group in groups:
+        if group.runs is not None and group.runs < fewest:
+            few = f"{group.runs} runs are too few for a verdict on {ESTIMANDS[estimand]}"
+            raise ValueError(f"{group.label}: {few}: it takes {fewest}")
+
+
+def _ratio_of_tails(baseline: Group, treatment: Group, confidence: float, direction: Direction) -> Ratio:
+    """Each group's quantile has half of the error (Bonferroni), as in blocks."""
+    for group in (baseline, treatment):
+        if not group.values:
+            raise ValueError(f"{group.label}: a summary does not tell its slowest trials")
+    _check_runs(Estimand.TAIL, moments(baseline), moments(treatment))
+    if min(*baseline.values, *treatment.values) <= 0:
+        raise ValueError("a ratio needs values above zero")
+    higher_is_worse = direction is Direction.LOWER
+    below, above = (
+        (
+            estimands.quantile_bounds(np.asarray(group.values), 1 - confidence, higher_is_worse),
+            float(estimands.quantile(np.asarray(group.values), higher_is_worse)),
+        )
+        for group in (baseline, treatment)
+    )
+    return Ratio(above[1] / below[1], above[0][0] / below[0][1], above[0][1] / below[0][0])
+
+
+def _logarithm(group: Group, step: float, *, of_mean: bool) -> Moments:
+    """Of the geometric mean; `of_mean`, or of a summary: of the mean."""
+    if group.values and not of_mean:
         if min(group.values) <= 0:
             raise ValueError("a ratio needs values above zero")
         runs = len(group.values)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ktrial.model.base import StudyFile
+from ktrial.model.comparison import FEWEST_BLOCKS
 from ktrial.model.design import Design, Factor, FactorKind
 from ktrial.model.study import EXACT_MACHINES, Study, Timing
 from ktrial.model.workload import WorkloadUse
@@ -155,6 +156,10 @@ def _timing(tables: StudyTable, kind: str, uses: Sequence[WorkloadUse], mistakes
         problem = f'"auto" is for exact machines: on the machine {kind} [timed] blocks says how many'
         mistakes.add(("perturbations",), problem)
     timing = tables.timed or Timing()
+    fewest = FEWEST_BLOCKS.get(timing.estimand, 0)
+    if timing.blocks < fewest:
+        about = f'a verdict with estimand = "{timing.estimand}" takes at least {fewest} blocks'
+        mistakes.add(("timed", "blocks"), f"{about}, and there are {timing.blocks} at most")
     # A workload's metrics may be known only when it has run: its name is checked.
     labels = [use.label for use in uses]
     for place, name in enumerate(timing.primary):

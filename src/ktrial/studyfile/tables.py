@@ -206,7 +206,10 @@ class StudyTable(KeyTable):
         MachineSettings(), description='a machine\'s name or a table: "exact"'
     )
     timed: Timing | None = Field(
-        None, description="a table, for machines in real time: blocks, stopping, alpha, budget, primary"
+        None,
+        description=(
+            "a table, for machines in real time: blocks, stopping, estimand, alpha, budget, primary"
+        ),
     )
     kernels: dict[str, KernelTable] = Field(
         {}, description="tables of kernels to be built from source: [kernels.mine]"

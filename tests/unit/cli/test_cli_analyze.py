@@ -106,6 +106,68 @@ def test_names_from_a_file_cannot_move_the_cursor(ktrial: CommandLine, tmp_path:
     assert not {"\x1b", "\u202e"} & set(printed)
 
 
+@pytest.fixture
+def blocks_with_a_tail(tmp_path: Path) -> str:
+    """Typically 6 % faster; 1 trial in 10 takes twice as long."""
+    rows = [
+        f"{block},{arm},{(94 if arm == 'B' else 100) * (1 + 0.001 * ((7 * block + 3 * at) % 5)) * more:.6f}"
+        for block in range(60)
+        for at, arm in enumerate("AB")
+        for more in [2 if arm == "B" and block % 10 == 0 else 1]
+    ]
+    path = tmp_path / "tail.csv"
+    path.write_text("\n".join(["block,arm,time_ms", *rows]) + "\n")
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("options", "verdict", "about"),
+    [
+        ((), "✓ better", "of typical trials"),
+        (("--estimand", "total"), "? inconclusive", "of all trials together"),
+        (("--estimand", "tail"), "? inconclusive", "of the worst tenth of trials"),
+    ],
+)
+def test_blocks_are_judged_by_what_is_asked_for(
+    ktrial: CommandLine, blocks_with_a_tail: str, options: tuple[str, ...], verdict: str, about: str
+) -> None:
+    shown = words(ktrial("analyze", blocks_with_a_tail, "--better", "lower", *options).output)
+    assert verdict in shown
+    assert f"By the numbers alone, of 1 comparisons {about}: 1 {verdict[2:]}" in shown
+    assert "B: typically 6 % faster; 1 trial in 10 of B takes twice as long: in total 3.4 % slower" in shown
+    assert ("are not ruled out after 60 blocks" in shown) is (verdict[0] != "?")
+
+
+def test_groups_that_are_not_in_blocks_are_judged_by_what_is_asked_for(
+    ktrial: CommandLine, tmp_path: Path
+) -> None:
+    rows = [f"{arm},{level + 0.01 * (run % 7)}" for arm, level in (("a", 10), ("b", 12)) for run in range(60)]
+    path, few = tmp_path / "groups.csv", tmp_path / "few.csv"
+    path.write_text("\n".join(["arm,time_ms", *rows]) + "\n")
+    few.write_text("\n".join(["arm,time_ms", *rows[:20], *rows[60:80]]) + "\n")
+    for estimand in ("typical", "total", "tail"):
+        result = json.loads(
+            ktrial("analyze", str(path), "--better", "lower", "--estimand", estimand, "--json").output
+        )
+        (comparison,) = result["families"][0]["comparisons"]
+        assert (comparison["verdict"], comparison["estimand"]) == ("worse", estimand)
+        assert comparison["unseen"] == pytest.approx(1 - 0.05 ** (1 / 60))
+        assert comparison["ratio"] == pytest.approx(1.2, rel=0.01)
+    for estimand, fewest in (("total", 30), ("tail", 60)):
+        (comparison,) = json.loads(ktrial("analyze", str(few), "--estimand", estimand, "--json").output)[
+            "families"
+        ][0]["comparisons"]
+        assert comparison["reason"].endswith(f": it takes {fewest}")
+
+
+def test_plan_counts_what_a_verdict_on_all_trials_takes(ktrial: CommandLine) -> None:
+    plans = [
+        json.loads(ktrial("timed", "plan", "--effect", "5%", "--sd", "1%", "--json", *more).output)
+        for more in ((), ("--estimand", "total"), ("--estimand", "tail"))
+    ]
+    assert [plan["find_the_effect"]["blocks"] for plan in plans] == [15, 30, 90]
+
+
 def test_plan_says_blocks_and_hours(ktrial: CommandLine) -> None:
     result = words(ktrial("timed", "plan", "--effect", "1%", "--sd", "1%", "--block-time", "10min").output)
     assert "To find a change of 1 % in 95 % of studies: up to 60 blocks (10 h 0 min), on average 38" in result

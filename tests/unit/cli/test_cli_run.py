@@ -20,7 +20,7 @@ from ktrial.experiment.session import run
 from ktrial.machines.errors import MachineStopped
 from ktrial.model.base import digest
 from ktrial.model.machine import Boot
-from ktrial.model.study import Timing
+from ktrial.model.study import Stopping, Timing
 from ktrial.model.trial import Outcome
 from ktrial.model.workload import Mode
 from ktrial.store.store import open_store
@@ -28,7 +28,7 @@ from ktrial.target import Run, StepResult
 
 COMPARISON = {
     "workload", "metric", "unit", "direction", "baseline", "treatment", "baseline_value", "value", "ratio",
-    "low", "high", "verdict", "mode", "reason",
+    "low", "high", "verdict", "mode", "reason", "estimand", "beside", "blocks", "unseen",
 }  # fmt: skip
 
 
@@ -87,6 +87,57 @@ def test_the_advice_of_a_study_without_a_file_can_be_typed_as_it_is_printed(
     confirmed = cli(*shlex.split(advice[1]))
     assert confirmed.status == 0, confirmed.messages
     assert "mine of 6.12-confirmation" in confirmed.output
+
+
+@pytest.fixture
+def of_time(cli: CommandLine, tmp_path: Path) -> ScriptedMachine:
+    """With a stored study `tails`: of a kernel that typically takes less, and now and then twice as much."""
+    machine = ScriptedMachine(_with_a_tail, mode=Mode.TIMED)
+    stored = a_study(name="tails", workloads=("fork",), timing=Timing(blocks=40, stopping=Stopping.FIXED))
+    with open_store(tmp_path / "store" / "ktrial.db") as store:
+        run(stored, store=store, machine=machine, resources=scripted_resources(), observer=Observer())
+    cli.machine(machine)
+    return machine
+
+
+def test_what_stands_beside_a_verdict_is_in_every_output(
+    cli: CommandLine, of_time: ScriptedMachine, tmp_path: Path
+) -> None:
+    (comparison,) = _json(cli("show", "tails", "--json").output)["comparisons"]
+    clause = comparison["beside"]
+    assert comparison["verdict"] == "better", str(comparison)
+    assert comparison["estimand"] == "typical"
+    assert clause.startswith("typically ")
+    assert "of debian:6.12 is twice as large: in total" in clause
+    assert comparison["unseen"] > 0.1
+    for command in (("show", "tails"), ("show", "tails", "-v")):
+        shown = " ".join(cli(*command).output.replace("\u00a0", " ").split())
+        assert "Of typical trials: fork got better" in shown
+        assert clause in shown
+        assert "% of trials are not ruled out after" in shown
+        assert "timed mode; typical trials" in shown
+    page = tmp_path / "page.html"
+    assert cli("report", "tails", "--html", page).status == 0
+    for written in (page.read_text(), cli("report", "tails", "--markdown").output):
+        assert "is twice as large: in total" in written
+        assert "are not ruled out after" in written
+
+
+def test_what_verdicts_are_about_is_chosen_before_the_first_trial(
+    cli: CommandLine, study: Path, of_time: ScriptedMachine
+) -> None:
+    few = cli("run", "tails", "--estimand", "tail")
+    assert few.status == 2
+    assert "that takes 60 blocks at least, and the study has 40 at most" in few.messages
+    exact = cli("run", study, "--estimand", "total")
+    assert exact.status == 2
+    assert "the numbers of the study upgrade are exact" in exact.messages
+
+
+def _with_a_tail(boot: Boot, run: Run) -> StepResult:
+    rng = random.Random(digest([boot.kernel.name, run.argv]))
+    mean = 900 * (1 + (rng.random() < 0.12)) if boot.kernel.name == "debian:6.12" else 1000
+    return StepResult(step=0, do="run", exit=0, stdout=str(mean * (1 + rng.gauss(0.0, 0.002))))
 
 
 def test_a_study_that_is_neither_a_file_nor_stored_is_told(cli: CommandLine) -> None:

@@ -14,6 +14,7 @@ from ktrial.analysis.calibration import (
 from ktrial.analysis.errors import AnalysisError, AnalysisUsageError
 from ktrial.experiment.session import run
 from ktrial.experiment.single_kernel import confirmation_of
+from ktrial.model.comparison import Estimand
 from ktrial.model.design import FactorKind
 from ktrial.model.study import MachineSettings, Stopping, Study, StudyRecord, Timing, plan
 from ktrial.model.workload import Mode
@@ -82,6 +83,15 @@ def test_a_confirmation_is_fresh_and_fixed() -> None:
     assert confirmation.name == "quick-confirmation"
     assert confirmation.timing == Timing(blocks=20, stopping=Stopping.FIXED, alpha=0.01, budget_seconds=60)
     assert confirmation.factors == study.factors
+
+
+def test_a_confirmation_has_the_blocks_that_its_verdicts_take() -> None:
+    study = a_study(timing=Timing(estimand=Estimand.TOTAL))
+    assert confirmation_of(study, 30).timing == Timing(
+        estimand=Estimand.TOTAL, blocks=30, stopping=Stopping.FIXED
+    )
+    with pytest.raises(AnalysisUsageError, match="its verdicts take 30 blocks at least, and 20 are too few"):
+        confirmation_of(study, 20)
 
 
 def test_exact_numbers_need_no_confirmation() -> None:

@@ -5,7 +5,7 @@ from tests.support.making import a_trial
 
 from ktrial.analysis.answer import answer
 from ktrial.analysis.comparability import kernel_difference, machine_difference, mode_difference
-from ktrial.model.comparison import Comparison
+from ktrial.model.comparison import Comparison, Estimand, Verdict
 from ktrial.model.trial import Provenance, Trial
 from ktrial.model.workload import MODELLED_CYCLES, STRING_BYTES, Direction, Metric, Mode
 from ktrial.stats.verdict_rules import Arm, compare
@@ -69,6 +69,63 @@ def test_one_perturbation_is_said_once_in_the_place_of_intervals() -> None:
     assert answer(rows, 0.01) == (
         "By instructions counted, not time: 2 of 2 workloads got worse from debian:6.1 to debian:6.12: "
         "fork +14.3 %, pipe +3.1 %; geometric mean of 2: +8.56 %; one perturbation: no interval."
+    )
+
+
+def in_time(workload: str, verdict: Verdict, treatment: str = "B", **more: object) -> Comparison:
+    plain = Comparison(
+        workload=workload,
+        metric="wall",
+        unit="s",
+        direction=Direction.LOWER,
+        baseline="A",
+        treatment=treatment,
+        baseline_value=1.0,
+        value=0.94,
+        ratio=0.94,
+        low=0.93,
+        high=0.95,
+        verdict=verdict,
+        mode=Mode.TIMED,
+        estimand=Estimand.TYPICAL,
+        blocks=6,
+        unseen=0.393,
+    )
+    return plain.model_copy(update=more)
+
+
+TAIL = "typically 6 % faster; 1 trial in 10 of B takes twice as long: in total 4 % slower"
+BOUND = "spikes in up to 39 % of trials are not ruled out after 6 blocks"
+
+
+@pytest.mark.parametrize(
+    ("estimand", "about"),
+    [
+        (Estimand.TYPICAL, "Of typical trials: "),
+        (Estimand.TOTAL, "Of all trials together: "),
+        (Estimand.TAIL, "Of the worst tenth of trials: "),
+    ],
+)
+def test_a_verdict_on_times_says_what_it_is_about_and_what_it_leaves_open(
+    estimand: Estimand, about: str
+) -> None:
+    row = in_time("fork", Verdict.BETTER, beside=TAIL, estimand=estimand)
+    assert answer([row], 0.01) == f"{about}fork got better from A to B: −6 % (−7 … −5); {TAIL}; {BOUND}."
+
+
+def test_what_is_left_open_names_its_workload_and_its_treatment() -> None:
+    rows = [
+        in_time("fork", Verdict.BETTER, beside=TAIL),
+        in_time("pipe", Verdict.EQUIVALENT, blocks=60, unseen=0.0487),
+        in_time("stat", Verdict.INCONCLUSIVE, beside="3 of 60 trials of B failed", unseen=None),
+    ]
+    assert answer(rows, 0.01).endswith(f"1 equivalent; 1 inconclusive; fork: {TAIL}; {BOUND}.")
+    assert f"; fork with C: {TAIL}; {BOUND}." in answer(
+        [in_time("fork", Verdict.EQUIVALENT), in_time("fork", Verdict.BETTER, "C", beside=TAIL)], 0.01
+    )
+    undecided = in_time("stat", Verdict.INCONCLUSIVE, reason="there is no telling", unseen=None)
+    assert answer([undecided], 0.01) == (
+        "Of typical trials: nothing is decided from A to B: there is no telling."
     )
 
 

@@ -9,6 +9,7 @@ from tests.support.command_line import KNOWN
 from tests.support.program_texts import KERNELS
 
 from ktrial.analysis.interim import design_of
+from ktrial.model.comparison import Estimand
 from ktrial.model.design import Design, FactorKind
 from ktrial.model.machine import CgroupLimits
 from ktrial.model.parallel import MemoryModel, Topology
@@ -244,6 +245,8 @@ def test_a_command_may_name_its_user_on_this_system_only(tmp_path: Path) -> None
         ("exact", 'perturbations = "auto"\n', "", Timing()),
         ("exact", 'perturbations = "auto"\n', "blocks = 20\n", Timing(blocks=20)),
         ("exact-parallel", "", "", Timing()),
+        ("fake", "", 'estimand = "tail"\n', Timing(estimand=Estimand.TAIL)),
+        ("fake", "", 'estimand = "total"\nblocks = 30\n', Timing(estimand=Estimand.TOTAL, blocks=30)),
         ("exact-parallel", 'perturbations = "auto"\n', "", Timing()),
         ("exact-parallel", "perturbations = 4\n", "", None),
     ],
@@ -264,6 +267,13 @@ def test_blocks_are_repeated_where_numbers_scatter(
         ("fake", "", 'stopping = "sequental"', 'did you mean "sequential"?'),
         ("fake", "", 'budget = "2"', "a time is a number above 0 with its unit"),
         ("fake", "", "alpha = 0.5", "a probability above 0 and below 0.5"),
+        ("fake", "", 'estimand = "mean"', 'there is no estimand "mean". There are: typical, total, tail'),
+        (
+            "fake",
+            "",
+            'blocks = 20\nestimand = "total"',
+            'timed.blocks: a verdict with estimand = "total" takes at least 30 blocks, and there are 20',
+        ),
         ("fake", "", 'primary = ["syscal"]', 'did you mean "syscall"?'),
         ("fake", "", 'primary = ["syscal: rate"]', 'did you mean "syscall"?'),
         ("fake", "", "block = 9", 'there is no key "block"; did you mean "blocks"?'),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 from ktrial.cli.command_line import Argument, BadOption, Option, examples
 from ktrial.cli.console import output, print_json
 from ktrial.cli.error_handling import tell_warnings
-from ktrial.cli.options.common import Json, share
+from ktrial.cli.options.common import EstimandOption, Json, share
 from ktrial.model.notation import nearest
 from ktrial.studyfile.toml_files import file_of
 
@@ -35,6 +35,7 @@ def analyze(
         None, help="Which direction is better, if the file does not say."
     ),
     margin: str = Option("1%", metavar="1%", help="The smallest change that matters."),
+    estimand: EstimandOption = None,
     confidence: str = Option("95%", metavar="95%", help="Confidence level of all intervals."),
     json: Json = False,
 ) -> None:
@@ -51,6 +52,7 @@ def analyze(
     from ktrial import importers
     from ktrial.analysis.imported_results import AnalysisOptions, analyse
     from ktrial.cli.render.imported_analysis import print_analysis
+    from ktrial.model.comparison import Estimand
     from ktrial.model.workload import Direction
 
     tell_warnings(importers.installed()[1])
@@ -60,6 +62,7 @@ def analyze(
         margin=share("--margin", margin, least=1e-6, most=0.99),
         baseline=baseline or "",
         direction=Direction(better) if better else None,
+        estimand=Estimand(estimand or Estimand.TYPICAL),
     )
     of_tables = importers.Choices(columns, value or "", units=_units(unit))
     results = importers.read_all([_named(text) for text in files], of_tables)

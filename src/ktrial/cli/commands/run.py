@@ -21,6 +21,7 @@ from ktrial.cli.options.arguments import Arguments, named_by
 from ktrial.cli.options.common import (
     BootParameters,
     Count,
+    EstimandOption,
     GuestMemory,
     GuestSwap,
     Hosts,
@@ -86,6 +87,7 @@ def run(
         ),
     ),
     count: Count = None,
+    estimand: EstimandOption = None,
     patch: list[str] | None = Option(
         None, metavar="[FACTOR=]FILE", help='The patch for the study\'s level "?".'
     ),
@@ -115,6 +117,7 @@ def run(
         raise BadUsage("Missing argument 'STUDY'.", hint=hint)
     loaded = _loaded(study, patch or (), options.store)
     loaded = with_user(_changed(loaded, _seeded(loaded, seeds, perturbations), count), user)
+    loaded = _about(loaded, estimand)
     by_host = on_hosts(loaded, host) if host else {}
     if options.dry_run and len(by_host) > 1:
         show_plans(by_host, options)
@@ -172,6 +175,26 @@ def _seeded(study: "Study", seeds: int | None, perturbations: int | None) -> int
             "machines",
         )
     return seeds
+
+
+def _about(study: "Study", estimand: str | None) -> "Study":
+    """The study with verdicts about that. Raises BadOption."""
+    from ktrial.model.comparison import FEWEST_BLOCKS, Estimand
+
+    if estimand is None:
+        return study
+    if study.timing is None:
+        problem = f"the numbers of the study {study.name} are exact: each verdict is about all of them."
+        raise BadOption(f"--estimand {estimand}", problem)
+    fewest = FEWEST_BLOCKS.get(Estimand(estimand), 0)
+    if study.timing.blocks < fewest:
+        raise BadOption(
+            f"--estimand {estimand}",
+            f"that takes {fewest} blocks at least, and the study has {study.timing.blocks} at most.",
+            hint=f"blocks = {fewest} in its [timed]",
+        )
+    timing = study.timing.model_copy(update={"estimand": Estimand(estimand)})
+    return study.model_copy(update={"timing": timing})
 
 
 def _changed(study: "Study", perturbations: int | None, count: str | None) -> "Study":

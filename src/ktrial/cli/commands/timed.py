@@ -9,6 +9,7 @@ from ktrial.cli.options.arguments import WorkloadArguments, named_by
 from ktrial.cli.options.common import (
     AllowHostChanges,
     BootParameters,
+    EstimandOption,
     Html,
     Jobs,
     Json,
@@ -135,6 +136,7 @@ def plan(
         help="In place of --sd: a machine that was calibrated, a calibration, or A/A blocks as CSV.",
     ),
     margin: str = Option("1%", metavar="1%", help="The smallest change that matters."),
+    estimand: EstimandOption = None,
     power: str = Option("95%", metavar="95%", help="The chance of finding it."),
     block_time: str | None = Option(
         None, metavar="10min", help="The duration of one block: every treatment once."
@@ -149,6 +151,7 @@ def plan(
     from dataclasses import asdict
 
     from ktrial.analysis.calibration import plan_from, spread_of
+    from ktrial.model.comparison import Estimand
 
     smallest = share("--margin", margin, least=1e-6, most=0.99)
     scatter = share("--sd", sd, least=1e-6, most=10.0) if sd is not None else None
@@ -159,6 +162,7 @@ def plan(
         margin=smallest,
         power=share("--power", power, least=0.5, most=0.999),
         block_seconds=duration("--block-time", block_time, bare=True) if block_time else None,
+        estimand=Estimand(estimand or Estimand.TYPICAL),
     )
     if json:
         print_json(asdict(planned))

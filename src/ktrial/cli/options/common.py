@@ -50,6 +50,12 @@ Perturbations = Annotated[
 Margin = Annotated[
     str | None, typer.Option("--margin", metavar="1%", help="The smallest change that matters; else 1%.")
 ]
+EstimandOption = Annotated[
+    Literal["typical", "total", "tail"] | None,
+    typer.Option(
+        "--estimand", help="What verdicts are about: typical trials (default), all together, the worst tenth."
+    ),
+]
 GuestMemory = Annotated[
     str | None, typer.Option("--memory", metavar="512M", help="The guest's memory; else 512M.")
 ]

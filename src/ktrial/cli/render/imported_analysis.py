@@ -1,6 +1,7 @@
 """An analysis as text for the terminal: every family's groups and comparisons, then the audit."""
 
 import textwrap
+from collections.abc import Iterator
 
 from rich.console import Console
 from rich.text import Text
@@ -36,6 +37,8 @@ def print_analysis(analysis: Analysis, console: Console) -> None:
         if family.comparisons:
             console.print()
             console.print(rendered(_comparisons(family, percent)))
+            for line in _left_open(family):
+                console.print(Text(one_line(line)))
         console.print()
     for score in analysis.scores:
         who = one_line(f"{score.group} {score.run}".strip())
@@ -124,6 +127,17 @@ def _comparisons(family: FamilyAnalysis, percent: str) -> Table:
         Field(Column("verdict", "verdict"), lambda comparison: verdict(comparison.verdict)),
     )
     return table(fields, family.comparisons)
+
+
+def _left_open(family: FamilyAnalysis) -> Iterator[str]:
+    """What verdicts leave open: trials that say otherwise, and what no run has met."""
+    for comparison in family.comparisons:
+        if comparison.beside:
+            yield f"{shortened(comparison.treatment, _LABEL_COLUMNS)}: {comparison.beside}"
+    bounds = [comparison for comparison in family.comparisons if comparison.bound]
+    if bounds:
+        widest = max(bounds, key=lambda comparison: comparison.unseen or 0.0).bound
+        yield widest if family.blocked else widest.replace(" blocks", " runs")
 
 
 def _difference(pair: Pair | None) -> str:

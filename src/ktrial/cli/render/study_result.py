@@ -16,7 +16,7 @@ from ktrial.cli.render.next_step import NextStep, prove_command, store_option, t
 from ktrial.cli.render.screen import Screen
 from ktrial.cli.render.table import rendered
 from ktrial.format import number_format
-from ktrial.format.labels import DIRECTIONS, MODE_NAMES, OUTCOMES, SCATTER_MARK, VERDICTS
+from ktrial.format.labels import DIRECTIONS, ESTIMANDS, MODE_NAMES, OUTCOMES, SCATTER_MARK, VERDICTS
 from ktrial.format.sanitize import one_line, shortened
 from ktrial.format.table import Column, Row, Table, own
 from ktrial.model.comparison import Comparison, Verdict
@@ -252,6 +252,7 @@ def _what_is_shown(record: StudyRecord) -> Text:
     directions = {DIRECTIONS[row.direction] for row in rows}
     parts = [text for texts in (units, directions) if len(texts) == 1 for text in texts]
     parts += [MODE_NAMES[mode] for mode in study_summary.modes(record)]
+    parts += [ESTIMANDS[estimand] for estimand in sorted({row.estimand for row in rows if row.estimand})]
     return Text(one_line("; ".join(parts)), style="dim")
 
 
@@ -294,11 +295,12 @@ def _reasons(record: StudyRecord) -> Iterator[str]:
     of_workload = Counter(workload for workload, metric in metrics if metric not in BESIDE_THE_OWN)
     by_reason: dict[tuple[str, str, str, str], list[str]] = {}
     for row in record.result.comparisons:
-        if row.reason and row.verdict is not Verdict.NOT_TESTED:
+        texts = (row.reason, row.beside) if row.verdict is not Verdict.NOT_TESTED else ()
+        for text in filter(None, texts):
             treatment = told_apart(row.treatment, row.baseline) if several else ""
             named = row.metric in BESIDE_THE_OWN or of_workload[row.workload] > 1
             metric = row.metric if named else ""
-            key = (VERDICTS[row.verdict].word, treatment, metric, row.reason)
+            key = (VERDICTS[row.verdict].word, treatment, metric, text)
             by_reason.setdefault(key, []).append(row.workload)
     for (verdict, treatment, metric, reason), workloads in by_reason.items():
         names = ", ".join(filter(None, (*dict.fromkeys(workloads), metric)))

@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ktrial.model.comparison import Comparison, Estimand, Verdict
+from ktrial.model.comparison import FEWEST_BLOCKS, Comparison, Estimand, Verdict
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.stats.resolution import resolution
 from ktrial.stats.sequential.design import BlockedMetric, SequentialDesign
@@ -264,7 +264,7 @@ def early_stopping(
     text = f"the study stopped as soon as a difference was certain: {'; '.join(early)}"
     advice = (
         "that makes the difference look larger than it is; for its size, run fresh blocks of a fixed number: "
-        "ktrial run STUDY --confirm 20"
+        f"ktrial run STUDY --confirm {max(20, FEWEST_BLOCKS.get(design.estimand, 0))}"
     )
     return [DataWarning(kind=WarningKind.EARLY_STOPPING, text=text, advice=advice)]
 

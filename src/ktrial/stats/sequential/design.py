@@ -7,17 +7,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ktrial.model import comparison as model
 from ktrial.model.comparison import Estimand
 from ktrial.model.workload import Direction, Metric, Mode
 from ktrial.stats.resolution import Rounding, resolution, rounding
 from ktrial.stats.sequential.boundaries import FEWEST_BLOCKS, LOOKS, boundaries, critical_t
-from ktrial.stats.sequential.estimands import (
-    FEWEST_OF_TAIL,
-    FEWEST_OF_TOTAL,
-    PairedArms,
-    quantile,
-    spikes,
-)
+from ktrial.stats.sequential.estimands import PairedArms, quantile, spikes
 from ktrial.stats.sequential.typical_block import walsh
 
 _GROWTH = (60, 90, 120)
@@ -101,7 +96,7 @@ def usual_looks(blocks: int, first: int = FEWEST_BLOCKS) -> tuple[int, ...]:
 
 def fewest_blocks(estimand: Estimand) -> int:
     """Before so many blocks there is no verdict, whatever they say: of one treatment, at the usual error."""
-    return {Estimand.TOTAL: FEWEST_OF_TOTAL, Estimand.TAIL: FEWEST_OF_TAIL}.get(estimand, FEWEST_BLOCKS)
+    return model.FEWEST_BLOCKS.get(estimand, FEWEST_BLOCKS)
 
 
 # What a timed study has measured so far, block by block, and the log ratios that everything rests on.

@@ -28,10 +28,6 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 QUANTILE = 0.9
 """Of `tail`: nine trials of ten are at least as good."""
-FEWEST_OF_TOTAL = 30
-"""Blocks before a verdict on all trials together."""
-FEWEST_OF_TAIL = 60
-"""Among the usual looks the first at which order statistics can reach their level."""
 _MISSED = 0.05
 _FAR = 6.0
 """Median absolute deviations from the median, towards worse: a trial beyond is a spike."""
@@ -150,6 +146,24 @@ def tail_interval(arms: PairedArms, edge: Array) -> tuple[Array, Array]:
             above = _at(ordered_high, blocks - 1 - at[..., 0], np.inf)
         low, high = below[1] - above[0], above[1] - below[0]
     return np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
+
+
+def quantile_bounds(values: Array, level: float, higher_is_worse: bool) -> tuple[float, float]:
+    """Of one group (runs,), so that those of two hold together with the probability 1 - `level`.
+
+    Zero or infinite where no order statistic is so sure.
+    """
+    from scipy import special  # takes a third of a second to load
+
+    runs = len(values)
+    lower, upper = _order_statistics(runs, float(special.stdtrit(runs - 1, 1 - level / 2)))
+    if not higher_is_worse:
+        lower, upper = runs - 1 - upper, runs - 1 - lower
+    ordered = np.sort(values)
+    return (
+        float(ordered[lower]) if lower >= 0 else 0.0,
+        float(ordered[upper]) if upper < runs else math.inf,
+    )
 
 
 def _at(ordered: Array, place: NDArray[np.int64], beyond: float) -> tuple[Array, Array]:

@@ -8,8 +8,9 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from ktrial.model.comparison import Calibration, MetricCalibration
-from ktrial.stats.sequential.design import BlockedMetric, SequentialDesign
+from ktrial.model.comparison import Calibration, Estimand, MetricCalibration
+from ktrial.stats.sequential.design import BlockedMetric, SequentialDesign, fewest_blocks
+from ktrial.stats.sequential.estimands import PairedArms
 from ktrial.stats.sequential.repeated_intervals import first_claims
 from ktrial.stats.verdict_rules import Claim
 
@@ -45,11 +46,18 @@ def ratio_spread(trial_sd: float) -> float:
 def power(effect: float, spread: float, design: SequentialDesign, studies: int = STUDIES) -> Power:
     """Simulate studies of a true ratio 1 + `effect`, with standard deviation `spread` of the log ratios.
 
-    The same every time: the random numbers come from a fixed seed. The error of a share is at most 0.8 %.
+    Both arms scatter alike. The same every time: the random numbers come from a fixed seed. The error of a
+    share is at most 0.8 %.
     """
     blocks = design.looks[-1]
     noise = np.random.default_rng(_SEED).standard_normal((studies, blocks))
-    claimed, taken = first_claims(math.log1p(effect) + spread * noise, design)
+    ratios = math.log1p(effect) + spread * noise
+    if design.estimand is Estimand.TYPICAL:
+        claimed, taken = first_claims(ratios, design)
+    else:
+        shared = np.random.default_rng(_SEED + 1).standard_normal((studies, blocks)) * spread / 2
+        arms = np.exp(np.stack([shared - ratios / 2, shared + ratios / 2], axis=1))
+        claimed, taken = first_claims(PairedArms(arms, arms), design)
     right = claimed == (Claim.ABOVE if effect > 0 else Claim.BELOW)
     return Power(
         blocks=blocks,
@@ -68,7 +76,7 @@ def blocks_needed(
     That is the difference in its direction; for effect 0, 'equivalent'. None where 3840 blocks are too few.
     """
     for blocks in _HORIZONS:
-        if _at_most(effect, spread, design, blocks) < share:
+        if blocks < fewest_blocks(design.estimand) or _at_most(effect, spread, design, blocks) < share:
             continue
         simulated = power(effect, spread, design.up_to(blocks))
         if (simulated.right if effect else simulated.equivalent) >= share:

@@ -27,11 +27,10 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from ktrial.model.comparison import Estimand
+from ktrial.model.comparison import FEWEST_BLOCKS, Estimand
 from ktrial.stats.resolution import NO_ROUNDING, Rounding
 from ktrial.stats.sequential.design import SequentialDesign
 from ktrial.stats.sequential.estimands import (
-    FEWEST_OF_TOTAL,
     PairedArms,
     quantile,
     ratio_of_means,
@@ -142,7 +141,7 @@ class ArmsUntil:
             _, _, apart = ratio_of_means(self.arms.low[..., 0, :], self.arms.low[..., 1, :])
             edges = widened(edges, np.asarray(float(blocks)), rank_correlation(np.nan_to_num(apart)))
         is_total = self.estimand is Estimand.TOTAL
-        if is_total and blocks < FEWEST_OF_TOTAL:
+        if is_total and blocks < FEWEST_BLOCKS[Estimand.TOTAL]:
             edges = np.full_like(edges, np.inf)
         low, high = (total_interval if is_total else tail_interval)(self.arms, edges)
         least = np.where(np.isinf(edges), 0.0, edges) * math.sqrt(self.rounding.variance / blocks)
