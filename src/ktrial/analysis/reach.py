@@ -83,6 +83,9 @@ def lacking(machine: MachineSettings, knob: Knob | None) -> Equipment | None:
 # What trials counted: whether a setting that was made had anything to act on while the workload ran.
 
 
+_LEAST_SHARE = 0.01
+
+
 class _Sign(NamedTuple):
     """How trials show that something happened."""
 
@@ -94,6 +97,15 @@ class _Sign(NamedTuple):
     """What makes it happen in a guest."""
     on_system: str = "measure a workload that needs more memory than there is"
     """The same where a real machine is measured."""
+    beside: tuple[str, ...] = ()
+    """Counters of which those are a hundredth at least: a stray page is nothing to choose."""
+
+    def shown(self, rises: Mapping[str, float]) -> bool:
+        """Whether it happened, by the rise of each counter."""
+        happened, beside = (
+            sum(rises.get(name, 0.0) for name in names) for names in (self.counters, self.beside)
+        )
+        return happened > 0 and happened >= beside * _LEAST_SHARE
 
 
 _LESS_MEMORY = "give the guest less memory than the workload needs, now {memory} MiB: --memory 128M"
@@ -107,9 +119,10 @@ _SWAPPED = _Sign(
     _LESS_MEMORY,
 )
 _FILES_RECLAIMED = _Sign(
-    ("vmstat.pgsteal_file", "vmstat.pgscan_file"),
-    "no page of a file was reclaimed beside what was swapped",
+    ("vmstat.pgsteal_file",),
+    "next to no page of a file was reclaimed beside what was swapped",
     "measure a workload that also reads files from a disk: [machine.disk] in a study file",
+    beside=("vmstat.pgsteal_anon",),
 )
 _RECLAIMED = _Sign(
     ("vmstat.slabs_scanned", "vmstat.pgscan_kswapd", "vmstat.pgscan_direct"),
@@ -167,20 +180,20 @@ def with_reach(
     return tuple(map(judged, comparisons))
 
 
-_Rises = Mapping[str, frozenset[str]]
-"""A treatment's label → the counters of /proc/vmstat that rose in any of its trials."""
+_Rises = Mapping[str, Mapping[str, float]]
+"""A treatment's label → by how much the counters of /proc/vmstat rose in all of its trials."""
 
 
 def _rises(trials: Iterable[Trial]) -> _Rises:
     """Of all workloads together: what a setting does not change in one of them is equivalent there."""
-    rose: dict[str, set[str]] = {}
+    rose: dict[str, dict[str, float]] = {}
     for trial in trials:
         if trial.outcome is Outcome.COMPLETED:
             for counter in trial.counters:
                 if counter.name.startswith(_VMSTAT):
-                    names = rose.setdefault(trial.planned.treatment.label, set())
-                    names.update([counter.name] if counter.delta else [])
-    return {label: frozenset(names) for label, names in rose.items()}
+                    rises = rose.setdefault(trial.planned.treatment.label, {})
+                    rises[counter.name] = rises.get(counter.name, 0.0) + counter.delta
+    return rose
 
 
 def _idle(study: Study, factor: Factor, comparison: Comparison, rose: _Rises) -> str:
@@ -191,8 +204,14 @@ def _idle(study: Study, factor: Factor, comparison: Comparison, rose: _Rises) ->
     counted = [rose.get(label) for label in (comparison.baseline, comparison.treatment)]
     if None in counted and not lacking(study.machine, knob):
         return ""
-    rose_here = frozenset(name for names in counted if names for name in names)
-    missing = next((sign for sign in _SIGNS[knob.activity] if rose_here.isdisjoint(sign.counters)), None)
+    missing = next(
+        (
+            sign
+            for sign in _SIGNS[knob.activity]
+            if not any(sign.shown(rises) for rises in counted if rises is not None)
+        ),
+        None,
+    )
     return f"{missing.nothing}: {factor.name} had nothing to act on" if missing else ""
 
 

@@ -14,7 +14,7 @@ from ktrial.store.store import open_store
 
 pytestmark = pytest.mark.guest
 
-MORE_THAN_THERE_IS = "yes | head -c 160M | tail -c 140M | wc -c"
+MORE_THAN_THERE_IS = "yes | head -c 70M | tail -c 60M | wc -c"
 PROGRAMS = ("sh", "yes", "head", "tail", "wc")
 
 
@@ -37,7 +37,7 @@ def a_study(factor: Factor) -> Study:
 
 @pytest.mark.nightly
 def test_what_does_not_fit_into_memory_is_swapped_and_the_numbers_are_the_same_twice(tmp_path: Path) -> None:
-    """Without a file on a disk the kernel has nothing else to reclaim: of swappiness nothing is said."""
+    """Without files on a disk the kernel has nothing else to reclaim: of swappiness nothing is said."""
     same = Factor(name="same", kind=FactorKind.NOTHING, levels=("a", "b"), baseline="a", target="same")
     levels = (60, 10)
     swappiness = Factor(
@@ -56,4 +56,4 @@ def test_what_does_not_fit_into_memory_is_swapped_and_the_numbers_are_the_same_t
     assert swapped["vmstat.pswpout"] > 1000
     (comparison,) = record.result.comparisons
     assert comparison.verdict is Verdict.NOT_TESTED
-    assert comparison.reason.startswith("no page of a file was reclaimed")
+    assert comparison.reason.startswith("next to no page of a file was reclaimed")

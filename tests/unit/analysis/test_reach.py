@@ -72,6 +72,8 @@ def test_where_nothing_was_swapped_swappiness_is_not_tested() -> None:
         (SWAP_AND_FILES, Verdict.EQUIVALENT),
         (ZEROS_AND_FILES, Verdict.EQUIVALENT),
         ({"vmstat.pswpout": 9.0}, Verdict.NOT_TESTED),
+        ({"vmstat.pswpout": 9e4, "vmstat.pgsteal_anon": 9e4, "vmstat.pgsteal_file": 1.0}, Verdict.NOT_TESTED),
+        ({"vmstat.pswpout": 9e4, "vmstat.pgsteal_anon": 9e4, "vmstat.pgsteal_file": 1e3}, Verdict.EQUIVALENT),
         ({"vmstat.pgsteal_file": 9.0}, Verdict.NOT_TESTED),
         (NOTHING, Verdict.NOT_TESTED),
         ({}, Verdict.EQUIVALENT),
