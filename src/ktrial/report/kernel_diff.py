@@ -151,11 +151,19 @@ def _variables(side: KernelSide) -> str:
 
 
 def _groups(difference: KernelDifference) -> Iterator[MenuGroup]:
-    """By menu, those of drivers behind others; last those whose menu is not known, under one title."""
+    """By menu: first what every workload runs, then others, drivers and modules; last those whose menu is not
+    known, under one title.
+    """
     menus: dict[tuple[str, ...], list[OptionChange]] = {}
     for option in (*difference.decided, *difference.set_beside):
         menus.setdefault(option.menu, []).append(option)
-    for menu in sorted(menus, key=lambda menu: (not menu, _of_drivers(menu), menu)):
+
+    def rank(menu: tuple[str, ...]) -> tuple[bool, bool, int, tuple[str, ...]]:
+        minor = all(_kind(option) != "kernel" for option in menus[menu])
+        top = menu[0] if menu else ""
+        return not menu, minor, _RUN_BY_ALL.index(top) if top in _RUN_BY_ALL else len(_RUN_BY_ALL), menu
+
+    for menu in sorted(menus, key=rank):
         title = _BETWEEN.join(map(one_line, menu)) or ELSEWHERE
         yield MenuGroup(
             title,
@@ -206,6 +214,20 @@ def _folded(difference: KernelDifference) -> Iterator[Listing]:
         yield Listing("of the command line that is built in", names)
 
 
+_RUN_BY_ALL = (
+    "General setup",
+    "Processor type and features",
+    "Memory Management options",
+    "Mitigations for CPU vulnerabilities",
+    "Mitigations for speculative execution vulnerabilities",
+    "General architecture-dependent options",
+    "IO Schedulers",
+    "Kernel hacking",
+    "Security options",
+    "Power management and ACPI options",
+    "Networking options",
+)
+"""Menus of code that most workloads run, as arch/x86/Kconfig and its neighbours call them, in 5.10 to 7.0."""
 _OFFERED = {
     "kernel": "one of the two does not offer: new, gone, or its dependencies are not met",
     "drivers": "of drivers, ciphers and file systems one of the two does not offer",

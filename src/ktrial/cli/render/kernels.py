@@ -12,6 +12,7 @@ from rich.text import Text
 
 from ktrial.cli.console import breakable
 from ktrial.cli.render.table import natural_width, rendered
+from ktrial.format import number_format
 from ktrial.format.sanitize import one_line, shortened
 from ktrial.format.table import Field, facts, table, text_field
 from ktrial.kernels import kernel_registry
@@ -194,6 +195,14 @@ class _Shown:
         self._lines_fit = sum(len(group.lines) for group in change.groups) <= _CUT_LINES
         self.left_out = 0
 
+    def groups(self, every: Sequence[MenuGroup]) -> tuple[list[MenuGroup], list[MenuGroup]]:
+        """Those that are shown, and those of which only the number is."""
+        if self._everything or self._lines_fit:
+            return list(every), []
+        folded = [group for group in every if not group.matters]
+        self.left_out += sum(len(group.lines) for group in folded)
+        return [group for group in every if group.matters], folded
+
     def lines(self, group: MenuGroup) -> tuple[OptionLine, ...]:
         if self._everything or self._lines_fit:
             return group.lines
@@ -230,13 +239,18 @@ def _options(change: KernelChange, some: _Shown) -> Iterator[RenderableType]:
     if not change.groups:
         return
     yield from _title("options, by menu")
-    for group in change.groups:
+    shown, folded = some.groups(change.groups)
+    for group in shown:
         yield Text(group.title, style="underline")
         lines = some.lines(group)
         for line in lines:
             yield from _line(line, some)
         if left := len(group.lines) - len(lines):
             yield f"  and {left:,} more (--all)"
+    if folded:
+        count = sum(len(group.lines) for group in folded)
+        menus = number_format.counted(len(folded), "menu")
+        yield f"{count:,} options of {_CUT}, in {menus} (--all)"
     yield Text(_LEGEND, style="dim")
 
 
