@@ -43,6 +43,8 @@ class Generator:
     """Of the clock, as a part of what a trial takes; 0 where it is fine."""
     independent: bool = False
     """Whether blocks have nothing in common by design, as the study says."""
+    boot_length: int = 0
+    """Blocks of a boot, which is that of one arm; 0 where no boot is told."""
 
 
 def normal(rng: np.random.Generator, studies: int, blocks: int, spread: float = ONE_PERCENT) -> Array:
@@ -402,6 +404,9 @@ def _generators() -> dict[str, Generator]:
     for step, spread in ((0.02, 0.01), (0.005, 0.01), (0.01, 0.002), (0.004, 0.004)):
         name = f"clocks: steps of {step * 100:g} %, sd {spread * 100:g} %"
         made[name] = Generator("clocks", clock(step, spread), step=step)
+    for name, length in (("ten blocks a boot, the arms' own", 10), ("five blocks a boot, the arms' own", 5)):
+        untold = made[f"boots: {name}"]
+        made[f"boots: {name}, told"] = Generator(untold.family, untold.draw, boot_length=length)
     for name in ("scipy: norm", "one arm's tail: +10 % in 30 %"):
         made[f"{name}, independent by design"] = Generator(
             made[name].family, made[name].draw, made[name].alike, independent=True

@@ -22,10 +22,11 @@ from tests.support.adversarial_noise import GENERATORS, effects
 from ktrial.model.warnings import WarningKind
 from ktrial.model.workload import Direction, Metric
 from ktrial.stats.resolution import NO_ROUNDING, Rounding
+from ktrial.stats.sequential.boots import BootClusters
 from ktrial.stats.sequential.boundaries import FEWEST_BLOCKS, critical_t
 from ktrial.stats.sequential.design import BlockedMetric, SequentialDesign
 from ktrial.stats.sequential.interim_analysis import look
-from ktrial.stats.sequential.repeated_intervals import blocks_until, claims
+from ktrial.stats.sequential.repeated_intervals import Intervals, blocks_until, claims
 from ktrial.stats.verdict_rules import Claim
 
 Array = NDArray[np.float64]
@@ -98,9 +99,10 @@ def score(name: str, studies: int, *, design: SequentialDesign = DESIGN, others:
     treatment = treatment - effect
     rounding = _rounding(baseline, treatment, generator.step)
     ratios = _ratios(baseline, treatment)
-    same = _judged(ratios, design, rounding, 0.0)
-    at_margin = _judged(ratios + math.log1p(MARGIN), design, rounding, math.log1p(MARGIN))
-    larger = _judged(ratios + LARGER, design, rounding, LARGER)
+    same, at_margin, larger = (
+        _judged(ratios + moved, design, rounding, moved, generator.boot_length)
+        for moved in (0.0, math.log1p(MARGIN), LARGER)
+    )
     beside: dict[str, tuple[float, float]] = {}
     if others:
         runs = [max(FEWEST_BLOCKS, round(float(judged.blocks.mean()))) for judged in (same, larger)]
@@ -139,7 +141,9 @@ class _Judged:
     holds: NDArray[np.bool_]
 
 
-def _judged(ratios: Array, design: SequentialDesign, rounding: Rounding, truth: float) -> _Judged:
+def _judged(
+    ratios: Array, design: SequentialDesign, rounding: Rounding, truth: float, boot_length: int = 0
+) -> _Judged:
     """As a study of one comparison goes: it ends with its first claim, or at the last look."""
     looked = design.looked_at(BLOCKS)
     edges = design.edges(1, looked)
@@ -151,10 +155,21 @@ def _judged(ratios: Array, design: SequentialDesign, rounding: Rounding, truth: 
         for some in np.array_split(going, max(1, len(going) // _AT_ONCE)):
             until = blocks_until(ratios[some], look_at, rounding, independent=design.independent)
             interval = until.interval(edge)
+            if boot_length:
+                boots = BootClusters(ratios[some], *_own_boots(boot_length))
+                low, high = boots.wider(interval.low, interval.high, look_at, edge)
+                interval = Intervals(interval.mean, low, high)
             codes[some] = claims(interval, design.margin)
             holds[some] = (interval.low <= truth) & (truth <= interval.high)
         taken[going[codes[going] != Claim.NONE]] = look_at
     return _Judged(codes, taken, holds)
+
+
+def _own_boots(length: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names of the baseline's boots and of the treatment's, one a block."""
+    return tuple(f"A{block // length}" for block in range(BLOCKS)), tuple(
+        f"B{block // length}" for block in range(BLOCKS)
+    )
 
 
 def _ratios(baseline: Array, treatment: Array) -> Array:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import accumulate
 
 from ktrial.model.design import Treatment
 from ktrial.model.study import EXACT_MACHINES, Stopping, Study, Timing, treatments
@@ -132,6 +133,7 @@ class InterimData:
                     values={name: tuple(by_label.get(name, no_values)) for name in self._by_block},
                     orders=self._orders,
                     failed=self._failed,
+                    boots=self._boots,
                     primary=f"{label}: {metric.name}" in named or is_first,
                     mode=self._modes.get((label, metric.name), Mode.TIMED),
                 )
@@ -178,6 +180,19 @@ class InterimData:
             for label, of_label in self._by_block.items()
         }
         return failed if any(map(any, failed.values())) else {}
+
+    @cached_property
+    def _boots(self) -> dict[str, tuple[str, ...]]:
+        """Empty where trials tell none: each has a machine of its own. One that failed too early to tell
+        ran in the boot before."""
+        boots: dict[str, tuple[str, ...]] = {}
+        for label, of_label in self._by_block.items():
+            told = (
+                of_label[block].provenance.boot if block in of_label else ""
+                for block in range(self.whole_blocks)
+            )
+            boots[label] = tuple(accumulate(told, lambda before, boot: boot or before))
+        return boots if all(all(of_label) for of_label in boots.values()) else {}
 
     @cached_property
     def _orders(self) -> dict[str, tuple[int, ...]]:

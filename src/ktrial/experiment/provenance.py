@@ -30,6 +30,7 @@ def provenance(kernel: Kernel | None, identity: MachineIdentity | None) -> Prove
             "command_line": identity.command_line,
             "machine_arguments": identity.arguments,
             "agent_digest": identity.agent_digest,
+            "boot": identity.boot,
             "seed": identity.seed,
             # Machines in real time have no snapshot.
             "snapshot": identity.snapshot

@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Literal, Protocol, Self
 
-from ktrial.file_digests import digest_of_file
+from ktrial.file_digests import digest_of_file, this_boot
 from ktrial.machines import PreparationProgress, guest_programs
 from ktrial.machines.errors import CgroupUnusable, HostChangeForbidden, HostUsageProblem
 from ktrial.machines.guest_programs import TASKS, TASKS_IN_GUEST, WORK, WORK_IN_GUEST
@@ -104,6 +104,7 @@ class HostTarget:
             arguments=tuple(_placed(self._boot)),
             command_line=Path("/proc/cmdline").read_text(errors="replace").strip(),
             agent_digest=digest_of_file(self._launch),
+            boot=this_boot(),
         )
 
     def perform(self, steps: tuple[Step, ...]) -> tuple[StepResult, ...]:

@@ -295,6 +295,8 @@ class MachineIdentity(Model):
     """SHA-256 of what this system runs: image, initial RAM disk, the guest's programs, what QEMU loads."""
     in_force: dict[str, str] = Field(default_factory=dict, exclude_if=lambda value: not value)
     """What the system said of itself after its boot, by name: release, modules, CPU vulnerabilities."""
+    boot: str = ""
+    """The kernel's boot_id, of a system that trials share; empty where it is not known."""
     seed: int = 0
     snapshot: str = ""
     """The snapshot's key; empty where the system was booted plainly."""

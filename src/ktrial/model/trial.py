@@ -129,6 +129,8 @@ class Provenance(Model):
     snapshot: str = ""
     """The snapshot's key, or `plain boot` with the reason."""
     ktrial: str = ""
+    boot: str = Field(default="", exclude_if=lambda value: not value)
+    """Which boot of a system that trials share (its boot_id); empty where each trial has its own machine."""
     worker: str = Field(default="", exclude_if=lambda value: not value)
     """Which worker of a fleet ran it; empty: this system."""
     programs: dict[str, str] = Field(default_factory=dict)

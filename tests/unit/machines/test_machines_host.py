@@ -330,6 +330,7 @@ def test_identity_and_kernel_say_what_the_numbers_were_measured_on() -> None:
     assert identity.cpu_model
     assert identity.arguments == (f"pin={cpu}",)
     assert len(identity.agent_digest) == 64
+    assert identity.boot == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
 @pytest.fixture

@@ -264,7 +264,8 @@ class SshMachine:
 
     def _identity(self, boot: Boot, connection: Connection, agent: str) -> MachineIdentity:
         """`agent`: the digest of what runs programs there."""
-        command_line = connection.script("cat /proc/cmdline 2>/dev/null; :\n").decode(errors="replace")
+        read = connection.script(_BOOT_AND_COMMAND_LINE).decode(errors="replace")
+        boot_id, _, command_line = read.partition("\n")
         pin = (f"pin={','.join(map(str, boot.pin))}",) if boot.pin else ()
         return MachineIdentity(
             machine=NAME,
@@ -277,6 +278,7 @@ class SshMachine:
             ),
             command_line=command_line.strip(),
             agent_digest=agent,
+            boot=boot_id.strip(),
         )
 
     def _launched(self, program: str) -> list[str]:
@@ -293,6 +295,9 @@ MACHINE = SshMachine
 
 # What the other machine is: its kernel, its processor.
 
+_BOOT_AND_COMMAND_LINE = (
+    "cat /proc/sys/kernel/random/boot_id 2>/dev/null || echo; cat /proc/cmdline 2>/dev/null; :\n"
+)
 _LIKE = ("Linux", "x86_64")
 _UNAME = "uname -s; uname -m; uname -r; uname -v\n"
 _MODEL = 'cat /proc/cpuinfo 2>/dev/null || echo "model name: $(sysctl -n hw.model 2>/dev/null)"; :\n'

@@ -11,6 +11,7 @@ from ktrial.model import comparison as model
 from ktrial.model.comparison import Estimand
 from ktrial.model.workload import Direction, Metric, Mode
 from ktrial.stats.resolution import Rounding, resolution, rounding
+from ktrial.stats.sequential.boots import BootClusters, boots_of
 from ktrial.stats.sequential.boundaries import FEWEST_BLOCKS, LOOKS, boundaries, critical_t
 from ktrial.stats.sequential.estimands import PairedArms, quantile, spikes
 from ktrial.stats.sequential.typical_block import walsh
@@ -127,6 +128,9 @@ class BlockedMetric:
     failed: Mapping[str, tuple[bool, ...]] = field(default_factory=dict)
     """Treatment's label → the blocks in which its trial was run and did not complete (it failed, hung, or ran
     out of time); empty where none did. Other blocks without a value are not known, and say nothing."""
+    boots: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Treatment's label → the boot in which each block's trial ran, of a system that trials share; empty
+    where it is not known."""
     rows: str = "blocks"
     """What has one value of every treatment, as warnings call it."""
 
@@ -172,6 +176,19 @@ class BlockedMetric:
         low, high = (np.stack([end[place] for end in ends]) for place in (0, 1))
         known = ~np.isnan(low).any(axis=0)
         return PairedArms(low[:, known], high[:, known], self.metric.direction is Direction.LOWER)
+
+    def boots_of(self, treatment: str) -> BootClusters | None:
+        """In which boots the blocks of a comparison ran; None where that is not known.
+
+        Raises ValueError where a value is not above zero.
+        """
+        if not self.boots:
+            return None
+        labels = (self.baseline, treatment)
+        known = ~np.any([np.isnan(self._ends(label, Estimand.TYPICAL)[0]) for label in labels], axis=0)
+        ratios, _ = self.arms(treatment).log_ratios
+        below, above = (self.boots.get(label, ()) for label in labels)
+        return boots_of(ratios, below, above, known.tolist())
 
     def _ends(self, label: str, estimand: Estimand) -> tuple[Array, Array]:
         values, is_time = self._numbers(label), self.metric.direction is Direction.LOWER

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ktrial.stats.resolution import NO_ROUNDING, Rounding
+from ktrial.stats.sequential.boots import BootClusters
 from ktrial.stats.sequential.boundaries import boundaries, critical_t
 from ktrial.stats.sequential.design import SequentialDesign
 from ktrial.stats.sequential.repeated_intervals import (
@@ -62,15 +63,18 @@ def judge(
     *,
     final: bool = False,
     roundings: Sequence[Rounding] = (),
+    boots: Sequence[BootClusters | None] = (),
 ) -> tuple[Finding, ...]:
     """The findings, one for each comparison's blocks (log ratios, or both arms' numbers; lengths may differ).
 
-    `roundings`: what the resolution of the numbers hides of each; empty: nothing.
+    `roundings`: what the resolution of the numbers hides of each; empty: nothing. `boots`: in which boots the
+    blocks of each ran; empty: it is not known.
 
     All looks so far are gone through again, so that the answer depends on the data alone. `final` adds a
     look at the last block, for a budget that ended between two looks.
     """
     family = _Family(design, differences, roundings or [NO_ROUNDING] * len(differences), final=final)
+    family.boots = list(boots) or [None] * len(differences)
     looks = sorted({blocks for looked in family.looked for blocks in looked})
     for look in looks:
         family.settle(look)
@@ -124,6 +128,8 @@ class _Family:
         self._count = {True: 0, False: 0}
         """Claims made: of equivalence (True), of a difference (False)."""
         self._edges: dict[tuple[int, tuple[int, ...]], dict[int, float]] = {}
+        self.boots: Sequence[BootClusters | None] = [None] * len(differences)
+        """In which boots each comparison's blocks ran; None where it is not known."""
 
     @property
     def all_made(self) -> bool:
@@ -186,7 +192,9 @@ class _Family:
         if (among, looked) not in self._edges:
             edges = self._design.edges(among, looked)
             self._edges[among, looked] = dict(zip(looked, edges, strict=True))
-        return self._until[place][look].interval(self._edges[among, looked][look])
+        edge = self._edges[among, looked][look]
+        seen, boots = self._until[place][look].interval(edge), self.boots[place]
+        return seen if boots is None else Intervals(seen.mean, *boots.wider(seen.low, seen.high, look, edge))
 
     def _among(self, kind: Claim) -> int:
         """Among how many the error of this kind of claim is shared: those it was not made of yet."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ktrial.model.comparison import Comparison, Estimand, Verdict
 from ktrial.model.warnings import DataWarning
 from ktrial.stats.resolution import Rounding
+from ktrial.stats.sequential.boots import BootClusters, why_withheld
 from ktrial.stats.sequential.data_warnings import (
     checks,
     doubts,
@@ -60,6 +61,11 @@ class _Question:
         """What the resolution of its numbers hides."""
         return self.measured.rounding(self.measured.baseline, self.treatment)
 
+    @cached_property
+    def boots(self) -> BootClusters | None:
+        """In which boots its blocks ran."""
+        return None if self.unusable else self.measured.boots_of(self.treatment)
+
 
 def look(measured: Sequence[BlockedMetric], design: SequentialDesign, *, final: bool = False) -> Look:
     """Judge the blocks so far. Pure: the same blocks give the same answer, whatever looks came before.
@@ -82,6 +88,7 @@ def look(measured: Sequence[BlockedMetric], design: SequentialDesign, *, final: 
         design,
         final=final,
         roundings=[question.rounding for question in primary],
+        boots=[question.boots for question in primary],
     )
     undecided = any(
         finding.claim is Claim.NONE and not question.unusable
@@ -121,7 +128,13 @@ def _explored(
     )
     comparisons = []
     for question, p in zip(questions, adjusted, strict=True):
-        (alone,) = judge([question.differences], design, final=final, roundings=[question.rounding])
+        (alone,) = judge(
+            [question.differences],
+            design,
+            final=final,
+            roundings=[question.rounding],
+            boots=[question.boots],
+        )
         comparison = _comparison(question, alone, design, over=over)
         if alone.claim in (Claim.ABOVE, Claim.BELOW) and p > design.alpha:
             reason = f"one of {len(questions)} exploratory metrics: adjusted for that, p is {p:.2g}"
@@ -150,12 +163,19 @@ def _comparison(question: _Question, finding: Finding, design: SequentialDesign,
         high=high,
         verdict=verdict_of(finding.claim, metric.direction) if is_claimed else Verdict.INCONCLUSIVE,
         mode=measured.mode,
-        reason=question.unusable or _reason(finding, others, design, over=over),
+        reason=question.unusable
+        or _few_boots(question, finding)
+        or _reason(finding, others, design, over=over),
         estimand=design.estimand,
         beside=others.clause,
         blocks=finding.blocks,
         unseen=unseen(measured, question.treatment) if usable and is_claimed else None,
     )
+
+
+def _few_boots(question: _Question, finding: Finding) -> str:
+    boots = question.boots if finding.claim is Claim.NONE else None
+    return why_withheld(boots, finding.blocks) if boots else ""
 
 
 def _reason(finding: Finding, others: OtherTrials, design: SequentialDesign, *, over: bool) -> str:
