@@ -79,7 +79,7 @@ class SeriesOptions(MeasurementOptions):
         help="Mails, quilts: also build every Nth kernel and the last from scratch (0: none).",
     )
     each_alone: bool = Option(False, "--each-alone", help="Measure each patch alone on the base, too.")
-    trust: bool = Option(False, "--trust", help="Build mails without a sandbox, where bubblewrap is missing.")
+    trust: bool = Option(False, "--trust", help="Build patches of others without a sandbox.")
     machine: Literal["exact", "exact-parallel"] = Option(
         "exact", metavar="exact|exact-parallel", help="exact-parallel: CPUs in simulated time."
     )

@@ -184,7 +184,7 @@ class MeasuredSeries:
             workloads=options.workload_names,
             words=options.words,
             tools=(PATCH, *(package_tools(package) if packaged else ())),
-            confined=options.mbox is not None and not options.trust,
+            confined=(options.mbox is not None or options.quilt is not None) and not options.trust,
             jobs=options.jobs,
         )
 

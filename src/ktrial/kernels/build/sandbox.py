@@ -26,8 +26,7 @@ from pathlib import Path
 
 from ktrial.installation import cache_directory
 from ktrial.kernels.build import system_calls
-from ktrial.kernels.errors import BUBBLEWRAP, KernelUsageError, ProcessesSpent
-from ktrial.package_names import INSTALL
+from ktrial.kernels.errors import ProcessesSpent
 from ktrial.target.confinement import confine_program, words_of
 
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store", "/gnu/store")
@@ -242,16 +241,6 @@ def weakness() -> str:
     if problem() or system_calls.filter_file():
         return ""
     return "libseccomp is not installed, so that builds may make every system call"
-
-
-def required() -> None:
-    """Raise KernelUsageError where what strangers have sent cannot be confined."""
-    for why, package in ((problem(), BUBBLEWRAP.package), (weakness(), "libseccomp2")):
-        if why:
-            raise KernelUsageError(
-                f"A series from a mailbox is built in a whole sandbox only, and here is none: {why}.",
-                hint=f"{INSTALL} {package}; or --trust, if you would run its makefiles as yourself",
-            )
 
 
 def ccache_directory() -> Path:
