@@ -27,7 +27,6 @@ def reduced(result: dict[str, Any], whole: dict[str, Any]) -> dict[str, Any]:
     return {
         "base": result["base"],
         "workloads": result["workloads"],
-        "exact": result["exact"],
         "exercised": result["exercised"],
         "notes": result["notes"],
         "patches": [_patch(one) for one in result["patches"]],
