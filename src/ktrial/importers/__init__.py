@@ -62,10 +62,10 @@ def read(file: SourceFile) -> tuple[Importer, Imported]:
     for importer in importers:
         if importer.recognises(file):
             return importer, importer.read(file)
-    summaries = "; ".join(importer.summary for importer in importers)
     raise ImportFailed(
-        f"{file.path} is in no format that ktrial reads: {summaries}.",
-        hint="a CSV file with a header, a column that names the groups and one of numbers always works",
+        f"{file.path} is in no format that ktrial reads.",
+        hint="ktrial workload formats lists what is read; a CSV file with a header, a column that names the "
+        "groups and one of numbers always works",
     )
 
 

@@ -138,7 +138,7 @@ def understand(header: list[str], rows: Sequence[Mapping[str, str]], file: Sourc
 
     index_of = _index_columns(names)
     error, sd, sd_percent, runs = one(_ERROR), one(_SD), one(_SD_PERCENT), one(_RUNS)
-    moments = tuple(column for column in header if column not in taken and _is_moment(column, rows))
+    moments = tuple(column for column in header if column not in taken and is_moment(column, rows))
     taken |= set(moments)
     # An index is computed from the result, and rounded once more.
     value = choices.value or (index_of[1] if index_of else _value(names, taken, rows, choices.units))
@@ -195,7 +195,7 @@ def _plain(name: str) -> str:
     return _BRACKET.sub("", name.strip()).strip().lower().replace(" ", "_")
 
 
-def _is_moment(name: str, rows: Sequence[Mapping[str, str]]) -> bool:
+def is_moment(name: str, rows: Sequence[Mapping[str, str]]) -> bool:
     """Whether it says when: seconds, ms, µs or ns since 1970, or dates, that never fall from row to row."""
     cells = [row[name].strip() for row in rows if row[name].strip()]
     if len(cells) < 2 or not _TIME_WORDS.fullmatch(_plain(name)):
@@ -242,6 +242,21 @@ def without_other_numbers(
 def _is_numeric(name: str, rows: Sequence[Mapping[str, str]]) -> bool:
     cells = [row[name].removesuffix("%").strip() for row in rows]
     return any(cells) and all(number(cell) is not None for cell in cells if cell)
+
+
+def numbers_runs(name: str) -> bool:
+    """Whether a column numbers runs or blocks."""
+    return _plain(name) in _RUN | _BLOCK
+
+
+def is_measured_by_name(name: str) -> bool:
+    """Whether a column is one of measurements, and no group, by its name."""
+    plain = _plain(name)
+    words = (*_VALUES, "mean", "average", "avg")
+    known = any(plain == word or plain.startswith(f"{word}_") for word in words)
+    spread = plain in _ERROR | _SD | _SD_PERCENT | _RUNS
+    unit = Units().of_column(name).unit
+    return known or spread or bool(_MEASURED.fullmatch(plain) or _NEVER.fullmatch(plain)) or unit is not None
 
 
 def _is_measured(

@@ -1,41 +1,32 @@
 """Tables: one row a run, or one row a group with mean, standard error and standard deviation."""
 
-import csv
-import io
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import overload
 
 from ktrial.format.number_format import counted, percentage
 from ktrial.importers.columns import Columns, understand, without_other_numbers
 from ktrial.importers.errors import ImportFailed, MeasurementsDamaged, NoMeasurements
 from ktrial.importers.protocol import SourceFile, check_groups, decimals, rounded
+from ktrial.importers.tables import GROUP, CsvLine, Table, looks_like_table, made_long, table_of
 from ktrial.model.imported import BASELINES, SCORE, Family, Group, Imported, IndexRow, Rounded, Score, Summary
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.program_outputs.reading import number
 from ktrial.program_outputs.units import Unit, scaled, unit_named
 
-_DELIMITERS = ",;\t"
-_MOST_COLUMNS = 200
-_MOST_ROWS = 200_000
 _SHOWN = 8
 _MISSING = {"", "-", "---", "na", "n/a", "nan", "null", "none"}
 _YES, _NO = {"1", "yes", "true", "*"}, {"0", "no", "false", ""}
 
 
-@dataclass(frozen=True)
-class CsvLine:
-    """One line of the table."""
-
-    line: int
-    cells: dict[str, str]
-
-
 class _Reader:
     """One table."""
 
-    def __init__(self, file: SourceFile, columns: Columns, rows: list[CsvLine]) -> None:
+    def __init__(
+        self, file: SourceFile, columns: Columns, rows: list[CsvLine], conditions: dict[str, str]
+    ) -> None:
+        self._conditions = conditions
         self._file, self._columns, self._rows = file, columns, rows
         self._varying = [
             name for name in columns.groups if len({row.cells[name] for row in rows}) > 1
@@ -148,6 +139,7 @@ class _Reader:
                 factors=self._factors(measured[0][0]),
                 is_default=self._is_default(measured[0][0]),
                 values=tuple(value for _, value in measured),
+                conditions=self._conditions,
                 runs=self._runs(measured),
             )
             for label, measured in split.items()
@@ -178,6 +170,7 @@ class _Reader:
                     factors=self._factors(row),
                     is_default=self._is_default(row),
                     summary=self._summary(row, mean, unit),
+                    conditions=self._conditions,
                 )
             )
         return groups
@@ -251,15 +244,18 @@ class Csv:
 
     def recognises(self, file: SourceFile) -> bool:
         """Whether the first line looks like a header of two columns or more."""
-        first = file.text.lstrip("\n").partition("\n")[0]
-        return first.lstrip()[:1] not in {"<", "{", "[", "#"} and any(
-            delimiter in first for delimiter in _DELIMITERS
-        )
+        return looks_like_table(file.text)
 
     def read(self, file: SourceFile) -> Imported:
         """Families and groups, in the table's order."""
-        header, rows = _table(file)
-        columns = understand(header, [row.cells for row in rows], file)
+        table = table_of(file)
+        columns = understand(table.header, [row.cells for row in table.rows], file)
+        if not columns.value and not file.choices.group_by and (long := made_long(table)) is not None:
+            table = long
+            columns = understand(table.header, [row.cells for row in table.rows], file)
+            if len(table.header) > 2 and not (columns.families or columns.run):
+                columns = _rows_as_metrics(columns, table)
+        header, rows = table.header, table.rows
         index_rows = _index(file, columns, rows) if columns.index_of and not file.choices.value else ()
         if index_rows and not columns.groups:
             return Imported(source=file.name, format=self.name, families=(), index_rows=index_rows)
@@ -271,7 +267,7 @@ class Csv:
             problem = "no column tells the groups apart; name one with --group-by"
             raise NoMeasurements(file=file.path, format=self.name, problem=problem)
         columns, left_out = without_other_numbers(columns, [row.cells for row in rows], file)
-        reader = _Reader(file, columns, rows)
+        reader = _Reader(file, columns, rows, table.conditions)
         families = reader.families()
         return Imported(
             source=file.name,
@@ -280,47 +276,23 @@ class Csv:
             index_rows=index_rows,
             scores=_scores(families, reader.places(columns.value)),
             warnings=(*left_out, *reader.warnings(), *_rounded_indices(file, families, columns, reader)),
-            understood=columns.understood,
+            understood="; ".join((*table.remarks, columns.understood)),
         )
+
+
+def _rows_as_metrics(columns: Columns, table: Table) -> Columns:
+    """Of a wide table: the column that names each row, where there is one, names what was measured in it."""
+    names = [name for name in columns.groups if name != GROUP]
+    groups = len({row.cells[GROUP] for row in table.rows})
+    for name in names:
+        if len({row.cells[name] for row in table.rows}) * groups == len(table.rows):
+            return replace(columns, groups=(GROUP,), families=(name,), metric=name)
+    return columns
 
 
 def _some(header: list[str]) -> str:
     more = f" and {len(header) - _SHOWN} more" if len(header) > _SHOWN else ""
     return f"{', '.join(header[:_SHOWN])}{more}"
-
-
-def _table(file: SourceFile) -> tuple[list[str], list[CsvLine]]:
-    first = file.text.partition("\n")[0]
-    delimiter = max(_DELIMITERS, key=first.count)
-    reader = csv.reader(io.StringIO(file.text, newline=""), delimiter=delimiter, strict=True)
-    try:
-        lines = [(reader.line_num, cells) for cells in reader if any(cell.strip() for cell in cells)]
-    except csv.Error as error:
-        raise _damaged(file, reader.line_num, str(error)) from error
-    if not lines:
-        raise NoMeasurements(file=file.path, format="csv", problem="every cell is empty")
-    header = [name.strip() for name in lines[0][1]]
-    _check_header(file, header)
-    if len(lines) - 1 > _MOST_ROWS:
-        raise _damaged(file, _MOST_ROWS, f"more than {_MOST_ROWS} rows")
-    rows = []
-    for line, cells in lines[1:]:
-        if len(cells) != len(header):
-            raise _damaged(file, line, f"{len(cells)} cells, where the header has {len(header)}")
-        rows.append(CsvLine(line, dict(zip(header, (cell.strip() for cell in cells), strict=True))))
-    if not rows:
-        raise NoMeasurements(file=file.path, format="csv", problem="there is a header and nothing below it")
-    return header, rows
-
-
-def _check_header(file: SourceFile, header: list[str]) -> None:
-    if len(header) > _MOST_COLUMNS:
-        raise _damaged(file, 1, f"more than {_MOST_COLUMNS} columns")
-    if "" in header:
-        raise _damaged(file, 1, f"column {header.index('') + 1} has no name")
-    twice = next((name for name in header if header.count(name) > 1), "")
-    if twice:
-        raise _damaged(file, 1, f"there are two columns {twice}")
 
 
 def _damaged(file: SourceFile, line: int, problem: str) -> MeasurementsDamaged:

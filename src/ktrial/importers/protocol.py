@@ -1,10 +1,17 @@
 """What an importer is, and the file that it is given."""
 
+import gzip
+import io
+import lzma
 import os
+import re
 import stat
+import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
+
+import zstandard
 
 from ktrial.importers.errors import ImportFailed
 from ktrial.model.imported import Imported, Rounded
@@ -92,17 +99,12 @@ LARGEST_MIB = 32
 
 
 _MIB = 1024 * 1024
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
 
 
 def source_file(path: Path, label: str = "", choices: Choices | None = None) -> SourceFile:
     """The file's text, complete. Raises ImportFailed."""
-    raw = _bytes(path)
-    if b"\0" in raw:
-        raise _unreadable(path, "it is binary, not text")
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise _unreadable(path, f"byte {error.start} is not UTF-8") from error
+    text = _text(path, _unpacked(path, _bytes(path)))
     if not text.strip():
         raise _unreadable(path, "it is empty")
     return SourceFile(path, text.replace("\r\n", "\n").replace("\r", "\n"), label, choices or Choices())
@@ -128,6 +130,46 @@ def _bytes(path: Path) -> bytes:
             hint="results are small; this is probably a log of something else",
         )
     return raw
+
+
+def _unpacked(path: Path, raw: bytes) -> bytes:
+    """What gzip, xz or zstd packed, if it is no larger than a file may be. Raises ImportFailed."""
+    limit = LARGEST_MIB * _MIB
+    try:
+        if raw.startswith(b"\x1f\x8b"):
+            with gzip.GzipFile(fileobj=io.BytesIO(raw)) as stream:
+                unpacked = stream.read(limit + 1)
+        elif raw.startswith(b"\xfd7zXZ\0"):
+            with lzma.LZMAFile(io.BytesIO(raw)) as blocks:
+                unpacked = blocks.read(limit + 1)
+        elif raw.startswith(b"\x28\xb5\x2f\xfd"):
+            with zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True) as frames:
+                unpacked = frames.read(limit + 1)
+        else:
+            return raw
+    except (OSError, EOFError, lzma.LZMAError, zlib.error, zstandard.ZstdError) as error:
+        raise _unreadable(path, f"it is packed, and damaged: {error}") from error
+    if len(unpacked) > limit:
+        raise ImportFailed(
+            f"{path} unpacks to more than {LARGEST_MIB} MiB, the most that ktrial reads.",
+            hint="results are small; this is probably a log of something else",
+        )
+    return unpacked
+
+
+def _text(path: Path, raw: bytes) -> str:
+    """UTF-8, UTF-16 with its mark, else Latin-1 in the form that Windows has. Raises ImportFailed: binary."""
+    utf_16 = raw.startswith((b"\xff\xfe", b"\xfe\xff"))
+    if b"\0" in raw and not utf_16:
+        raise _unreadable(path, "it is binary, not text")
+    try:
+        return raw.decode("utf-16" if utf_16 else "utf-8-sig")
+    except UnicodeDecodeError as error:
+        where = f"byte {error.start} is not {'UTF-16' if utf_16 else 'UTF-8'}"
+        text = raw.decode("cp1252", errors="replace")
+        if utf_16 or "\ufffd" in text or _CONTROL.search(text):
+            raise _unreadable(path, where) from error
+        return text
 
 
 def _unreadable(path: Path, problem: str) -> ImportFailed:

@@ -255,3 +255,13 @@ def test_conditions_are_kept() -> None:
     }
     assert read("sysbench", "sysbench-memory-1.0.20.txt").conditions["block size"] == "1KiB"
     assert read("wrk", "nginx-wrk-4.1.0.txt").conditions["connections"] == "64"
+
+
+def test_a_google_benchmark_whose_time_is_no_number_leaves_the_others() -> None:
+    rows = [
+        {"name": name, "real_time": time, "time_unit": "ns"}
+        for name, time in (("BM_a", 1.5), ("BM_b", float("nan")))
+    ]
+    report = program_outputs.find("google-benchmark").read(json.dumps({"benchmarks": rows}))
+    assert {name: each.values for name, each in report.named().items()} == {"real time": (1.5,)}
+    assert report.failures[0].text == "1 benchmarks report an error; they are left out"

@@ -59,9 +59,10 @@ def _unit_and_direction(family: FamilyAnalysis) -> str:
 
 
 def _groups(family: FamilyAnalysis, percent: str) -> Table:
+    labels = _told_apart([group.label for group in family.groups])
     rows = (
         (
-            shortened(group.label, _LABEL_COLUMNS),
+            labels[group.label],
             _runs(group),
             _plain(group.mean),
             _plain(group.sd),
@@ -71,6 +72,17 @@ def _groups(family: FamilyAnalysis, percent: str) -> Table:
         for group in family.groups
     )
     return of_texts(("group", "runs", "mean", "SD", f"mean, {percent}", f"SD, {percent}"), rows)
+
+
+def _told_apart(labels: list[str]) -> dict[str, str]:
+    """Each label in the width of its column; those that would look alike are numbered."""
+    short = {label: shortened(label, _LABEL_COLUMNS) for label in labels}
+    if len(set(short.values())) == len(set(labels)):
+        return short
+    return {
+        label: short[label] if list(short.values()).count(short[label]) == 1 else f"{at}: {short[label]}"
+        for at, label in enumerate(labels, 1)
+    }
 
 
 def _runs(group: GroupAnalysis) -> str:
@@ -101,6 +113,7 @@ def _f(test: Anova) -> str:
 
 def _comparisons(family: FamilyAnalysis, percent: str) -> Table:
     pairs = {pair.group: pair for pair in family.pairs}
+    labels = _told_apart([group.label for group in family.groups])
 
     def difference(comparison: Comparison) -> Cell:
         return own(_difference(pairs.get(comparison.treatment)))
@@ -111,7 +124,7 @@ def _comparisons(family: FamilyAnalysis, percent: str) -> Table:
     fields: tuple[Field[Comparison], ...] = (
         Field(
             Column("treatment", shortened(f"against {family.baseline}", _LABEL_COLUMNS), wraps=True),
-            lambda comparison: name(shortened(comparison.treatment, _LABEL_COLUMNS)),
+            lambda comparison: name(labels[comparison.treatment]),
         ),
         Field(
             Column("change", "change", numeric=True, wraps=True), lambda comparison: change(comparison.ratio)

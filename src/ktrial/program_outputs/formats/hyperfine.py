@@ -1,5 +1,6 @@
 """hyperfine --export-json: every command's times."""
 
+import math
 from statistics import fmean
 from typing import Any
 
@@ -68,6 +69,8 @@ class Hyperfine:
         good = tuple(
             value for value, bad in zip(values, failures, strict=False) if value is not None and not bad
         )
+        if any(math.isnan(time) for time in times or () if isinstance(time, float)):
+            raise OutputDamaged(format=self.name, where=name, problem="a time is NaN, which is no number")
         if any(value < 0 for value in good):
             raise OutputDamaged(format=self.name, where=name, problem="a time is below 0")
         self._check(name, result, [value for value in values if value is not None], told)

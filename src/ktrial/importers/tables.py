@@ -1,0 +1,211 @@
+"""Tables as people keep them: comments and Markdown around them, decimal commas, a column for each group."""
+
+import csv
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import median
+
+from ktrial.importers.columns import is_measured_by_name, is_moment, numbers_runs
+from ktrial.importers.errors import MeasurementsDamaged, NoMeasurements
+from ktrial.importers.protocol import SourceFile
+from ktrial.program_outputs.reading import number
+from ktrial.text_lines import lines_of
+
+_DELIMITERS = ",;\t"
+_HEAD = 1 << 16
+_MOST_COLUMNS = 200
+_MOST_ROWS = 200_000
+_COMMENT = "#"
+_CONDITION = re.compile(r"#+\s*([A-Za-z][\w ]{0,30}?)\s*[:=]\s*(\S.{0,80})")
+_RULE = re.compile(r"\|?[\s:|-]*-[\s:|-]*\|?")
+"""The line below the header of a Markdown table."""
+_DECIMAL = re.compile(r"[-+]?[0-9]+,[0-9]+(?:[eE][-+]?[0-9]+)?")
+_BY_THREES = re.compile(r"[-+]?[1-9][0-9]{0,2}(?:,[0-9]{3})+")
+_ALIKE = 10.0
+"""Columns of one metric differ less than this-fold."""
+GROUP, VALUE = "group", "value"
+"""Columns of a wide table that was made long."""
+
+
+@dataclass(frozen=True)
+class CsvLine:
+    """One line of the table."""
+
+    line: int
+    cells: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A header and what stands below it."""
+
+    header: list[str]
+    rows: list[CsvLine]
+    conditions: dict[str, str] = field(default_factory=dict)
+    """What comments say: `# kernel: 6.1`."""
+    remarks: tuple[str, ...] = ()
+    """How it was read, where that is no matter of course."""
+
+
+def looks_like_table(text: str) -> bool:
+    """Whether the first line that is no comment has two cells or more."""
+    lines = [line.strip() for line in lines_of(text[:_HEAD]) if line.strip()]
+    if _begins(lines) is not None:
+        return True
+    first = next((line for line in lines if not line.startswith(_COMMENT)), "")
+    return first[:1] not in {"<", "{", "["} and any(delimiter in first for delimiter in _DELIMITERS)
+
+
+def table_of(file: SourceFile) -> Table:
+    """The table, its cells without spaces around them. Raises ImportFailed, with the line."""
+    numbered = [(at, line) for at, line in enumerate(lines_of(file.text), 1) if line.strip()]
+    comments = [line for _, line in numbered if line.lstrip().startswith(_COMMENT)]
+    begins = _begins([line.strip() for _, line in numbered])
+    if begins is None and len(comments) == len(numbered):
+        raise NoMeasurements(file=file.path, format="csv", problem="every line is a comment")
+    lines = _delimited(file) if begins is None else _markdown(numbered[begins:])
+    if not lines:
+        raise NoMeasurements(file=file.path, format="csv", problem="every cell is empty")
+    (first, names), *below = lines
+    header = [name.strip() for name in names]
+    _check_header(file, first, header)
+    if len(below) > _MOST_ROWS:
+        raise _damaged(file, _MOST_ROWS, f"more than {_MOST_ROWS} rows")
+    for line, cells in below:
+        if len(cells) != len(header):
+            raise _damaged(file, line, f"{len(cells)} cells, where the header has {len(header)}")
+    if not below:
+        raise NoMeasurements(file=file.path, format="csv", problem="there is a header and nothing below it")
+    rows = [
+        CsvLine(line, dict(zip(header, (cell.strip() for cell in cells), strict=True)))
+        for line, cells in below
+    ]
+    matches = (match for line in comments if (match := _CONDITION.fullmatch(line.strip())))
+    conditions = {match[1]: match[2] for match in matches}
+    remarks = []
+    if begins is not None and (around := len(numbered) - len(lines) - 1):
+        remarks.append(f"the first Markdown table; {around} lines around it are not read")
+    table = Table(header, rows, conditions, tuple(remarks))
+    return _with_points(file, table)
+
+
+def _begins(lines: Sequence[str]) -> int | None:
+    """At which line a Markdown table begins: the line below it is a rule."""
+    return next(
+        (
+            at
+            for at, (line, below) in enumerate(pairwise(lines))
+            if line.startswith("|") and "|" in below and _RULE.fullmatch(below)
+        ),
+        None,
+    )
+
+
+def _markdown(numbered: Sequence[tuple[int, str]]) -> list[tuple[int, list[str]]]:
+    """The first table; what stands around it is prose."""
+    lines = []
+    for at, line in numbered:
+        if not line.lstrip().startswith("|"):
+            break
+        if not _RULE.fullmatch(line.strip()):
+            cells = line.strip().removeprefix("|").removesuffix("|").split("|")
+            lines.append((at, [cell.strip().strip("*`") for cell in cells]))
+    return lines
+
+
+def _delimited(file: SourceFile) -> list[tuple[int, list[str]]]:
+    """Comments become empty lines, so that every line keeps its number."""
+    plain = ["" if line.lstrip().startswith(_COMMENT) else line for line in file.text.split("\n")]
+    first = next(line for line in plain if line.strip())
+    delimiter = max(_DELIMITERS, key=first.count)
+    reader = csv.reader(io.StringIO("\n".join(plain), newline=""), delimiter=delimiter, strict=True)
+    try:
+        return [(reader.line_num, cells) for cells in reader if any(cell.strip() for cell in cells)]
+    except csv.Error as error:
+        raise _damaged(file, reader.line_num, str(error)) from error
+
+
+def _check_header(file: SourceFile, line: int, header: list[str]) -> None:
+    if len(header) > _MOST_COLUMNS:
+        raise _damaged(file, line, f"more than {_MOST_COLUMNS} columns")
+    if "" in header:
+        raise _damaged(file, line, f"column {header.index('') + 1} has no name")
+    twice = next((name for name in header if header.count(name) > 1), "")
+    if twice:
+        raise _damaged(file, line, f"there are two columns {twice}")
+
+
+def _damaged(file: SourceFile, line: int, problem: str) -> MeasurementsDamaged:
+    return MeasurementsDamaged(file=file.path, format="csv", where=f"line {line}", problem=problem)
+
+
+# --- Numbers with decimal commas.
+
+
+def _with_points(file: SourceFile, table: Table) -> Table:
+    """The table with points: of columns in which every number has a comma or none is but whole."""
+    converted: list[str] = []
+    for name in table.header:
+        cells = [row.cells[name] for row in table.rows]
+        commas = [cell for cell in cells if _DECIMAL.fullmatch(cell)]
+        if not commas:
+            continue
+        if all(_BY_THREES.fullmatch(cell) for cell in commas):
+            row = next(row for row in table.rows if row.cells[name] == commas[0])
+            problem = f"{name} is {commas[0]}: decimals, or grouped by threes? Write it with a point"
+            raise _damaged(file, row.line, problem)
+        if all(_DECIMAL.fullmatch(cell) or "." not in cell for cell in cells):
+            converted.append(name)
+    if not converted:
+        return table
+    rows = [
+        CsvLine(
+            row.line,
+            {
+                name: cell.replace(",", ".") if name in converted and _DECIMAL.fullmatch(cell) else cell
+                for name, cell in row.cells.items()
+            },
+        )
+        for row in table.rows
+    ]
+    remark = f"decimal commas in {', '.join(converted)}"
+    return Table(table.header, rows, table.conditions, (*table.remarks, remark))
+
+
+# --- Wide tables: a column for each group.
+
+
+def made_long(table: Table) -> Table | None:
+    """A row for each cell of a table whose columns are groups; None where they may be something else.
+
+    They are groups where all columns of numbers are alike: none is called as a measurement, and their
+    medians are within a factor of ten.
+    """
+    columns = [list(row.cells.values()) for row in table.rows]
+    by_name = dict(zip(table.header, zip(*columns, strict=True), strict=True))
+    cells_of_rows = [row.cells for row in table.rows]
+    numeric = {
+        name: [value for cell in cells if (value := number(cell)) is not None]
+        for name, cells in by_name.items()
+        if not (is_moment(name, cells_of_rows) or is_measured_by_name(name) or numbers_runs(name))
+    }
+    groups = {name: values for name, values in numeric.items() if values and len(values) == len(table.rows)}
+    named = [name for name in by_name if is_measured_by_name(name)]
+    medians = [abs(median(values)) for values in groups.values()]
+    if len(groups) < 2 or named or not min(medians) or max(medians) > _ALIKE * min(medians):
+        return None
+    others = [name for name in table.header if name not in groups]
+    if GROUP in others or VALUE in others:
+        return None
+    rows = [
+        CsvLine(
+            row.line, {**{name: row.cells[name] for name in others}, GROUP: group, VALUE: row.cells[group]}
+        )
+        for row in table.rows
+        for group in groups
+    ]
+    remark = f"each column is a group: {', '.join(groups)} (--value names the only column of numbers)"
+    return Table([*others, GROUP, VALUE], rows, table.conditions, (*table.remarks, remark))
