@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -213,11 +214,13 @@ class BlockedMetric:
             return none
         largest = present.max()
         others = present[present < largest]
-        fewest = 2
+        at_largest, fewest = len(present) - len(others), 2
+        if at_largest < fewest:
+            return none
         if len(others) and resolution([present]) * len(present) > _RARELY * (largest - present.min()):
             fewest = math.ceil(max(_LEAST_AT_LIMIT, _LIMIT_SHARE * len(present)))
         are_distinct = len(set(others.tolist())) >= 0.9 * len(others)
-        if len(present) - len(others) < fewest or len(others) < fewest - 1 or not are_distinct:
+        if at_largest < fewest or len(others) < fewest - 1 or not are_distinct:
             return none
         return np.asarray(values == largest)
 
@@ -227,6 +230,11 @@ class BlockedMetric:
 
         None where there are no values above zero, or too many failed.
         """
+        if (label, estimand) not in self._levels:
+            self._levels[label, estimand] = self._level(label, estimand)
+        return self._levels[label, estimand]
+
+    def _level(self, label: str, estimand: Estimand) -> float | None:
         low, _ = self._ends(label, Estimand.TYPICAL)
         present = low[~np.isnan(low)]
         if not len(present) or np.any(present[np.isfinite(present)] < 0):
@@ -242,7 +250,20 @@ class BlockedMetric:
 
     def spikes(self, label: str) -> NDArray[np.bool_]:
         """Which trials of an arm lie far off its typical one, towards worse."""
-        return spikes(self._numbers(label), higher_is_worse=self.metric.direction is Direction.LOWER)
+        if label not in self._spikes:
+            is_time = self.metric.direction is Direction.LOWER
+            self._spikes[label] = spikes(self._numbers(label), higher_is_worse=is_time)
+        return self._spikes[label]
+
+    # The baseline's are asked for once for each treatment.
+
+    @cached_property
+    def _levels(self) -> dict[tuple[str, Estimand], float | None]:
+        return {}
+
+    @cached_property
+    def _spikes(self) -> dict[str, NDArray[np.bool_]]:
+        return {}
 
     def _numbers(self, label: str) -> Array:
         return np.asarray(self.values[label], dtype=np.float64)

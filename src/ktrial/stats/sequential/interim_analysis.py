@@ -147,7 +147,7 @@ def _comparison(question: _Question, finding: Finding, design: SequentialDesign,
     measured, metric = question.measured, question.measured.metric
     usable = not question.unusable and finding.blocks > 0
     low, high = finding.ratio_interval if usable else (None, None)
-    others = other_trials(measured, question.treatment, design, finding.claim) if usable else OtherTrials()
+    others = other_trials(measured, question.treatment, design, finding) if usable else OtherTrials()
     is_claimed = finding.claim is not Claim.NONE and not others.contradict
     return Comparison(
         workload=measured.workload,

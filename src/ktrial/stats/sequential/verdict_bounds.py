@@ -34,6 +34,7 @@ from ktrial.stats.sequential.estimands import (
     total_interval,
     unseen_share,
 )
+from ktrial.stats.sequential.familywise import Finding
 from ktrial.stats.sequential.repeated_intervals import location
 from ktrial.stats.verdict_rules import Claim
 
@@ -66,16 +67,22 @@ def unseen(measured: BlockedMetric, treatment: str) -> float:
 
 
 def other_trials(
-    measured: BlockedMetric, treatment: str, design: SequentialDesign, claim: Claim
+    measured: BlockedMetric, treatment: str, design: SequentialDesign, finding: Finding
 ) -> OtherTrials:
-    """What the trials say that the claim is not about. Raises ValueError: a value is not above zero."""
+    """What the trials say that the finding is not about. Raises ValueError: a value is not above zero."""
     arms = measured.arms(treatment)
     finite = np.isfinite(arms.low).all(axis=0) & (arms.low > 0).all(axis=0)
     known = PairedArms(arms.low[:, finite], arms.low[:, finite], arms.higher_is_worse)
-    clauses = _tails(measured, treatment, known, design.margin) if len(known) >= _FEWEST else []
-    of_failures, failures_contradict = _failures(measured, treatment, claim)
+    clauses = []
+    if len(known) >= _FEWEST:
+        is_found = (
+            design.estimand is Estimand.TYPICAL and bool(finite.all()) and not np.isinf(arms.high).any()
+        )
+        typical = finding.location if is_found else float(location(known))
+        clauses = _tails(measured, treatment, known, typical, design.margin)
+    of_failures, failures_contradict = _failures(measured, treatment, finding.claim)
     contradict = design.estimand is Estimand.TYPICAL and (
-        failures_contradict or (bool(clauses) and _total_contradicts(arms, claim, design.margin))
+        failures_contradict or (bool(clauses) and _total_contradicts(arms, finding.claim, design.margin))
     )
     return OtherTrials("; ".join([*clauses, *_limits(measured, treatment), *of_failures]), contradict)
 
@@ -91,9 +98,10 @@ def _total_contradicts(arms: PairedArms, claim: Claim, margin: float) -> bool:
     return (claim is Claim.BELOW and low > 0) or (claim is Claim.ABOVE and high < 0)
 
 
-def _tails(measured: BlockedMetric, treatment: str, arms: PairedArms, margin: float) -> list[str]:
+def _tails(
+    measured: BlockedMetric, treatment: str, arms: PairedArms, typical: float, margin: float
+) -> list[str]:
     """Two clauses, or none: what is typical; and which trials lie far off, with what all come to."""
-    typical = float(location(arms))
     total, error, _ = (np.asarray(part) for part in ratio_of_means(arms.low[0], arms.low[1]))
     apart = abs(float(total) - typical)
     spiked = {label: measured.spikes(label) for label in (measured.baseline, treatment)}
