@@ -12,6 +12,7 @@ from itertools import combinations, pairwise
 import numpy as np
 
 from ktrial.analysis.conditions import differing_conditions
+from ktrial.analysis.runs_of_groups import odd_runs
 from ktrial.model.imported import Family, Group, Imported, IndexRow, Score, Summary
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.stats.independent_groups import moments, possible_runs, welch
@@ -29,6 +30,7 @@ def audit(files: Sequence[Imported]) -> tuple[DataWarning, ...]:
         small_samples,
         groups_alike,
         neighbours_alike,
+        odd_runs,
     )
     noticed = [*differing_conditions(files), *(warning for file in files for warning in file.warnings)]
     return (*noticed, *(warning for check in checks for warning in check(files)))

@@ -32,6 +32,7 @@ from ktrial.stats.independent_groups import (
 )
 from ktrial.stats.sequential.boundaries import FEWEST_BLOCKS
 from ktrial.stats.sequential.design import BlockedMetric, SequentialDesign
+from ktrial.stats.sequential.familywise import holm
 from ktrial.stats.sequential.interim_analysis import Look, confirm
 from ktrial.stats.verdict_rules import Claim, verdict_of
 
@@ -60,7 +61,10 @@ class AnalysisOptions:
 
 def analyse(files: Sequence[Imported], choices: AnalysisOptions) -> Analysis:
     """Everything about the files."""
-    families = tuple(_family(file.source, family, choices) for file in files for family in file.families)
+    families = held_together(
+        [_family(file.source, family, choices) for file in files for family in file.families],
+        1 - choices.confidence,
+    )
     findings = (*audit(files), *_block_warnings(files, choices))
     return Analysis(
         confidence=choices.confidence,
@@ -250,6 +254,48 @@ def _scores(files: Sequence[Imported]) -> tuple[RecomputedScore, ...]:
     return tuple(scores)
 
 
+def held_together(families: Sequence[FamilyAnalysis], alpha: float) -> tuple[FamilyAnalysis, ...]:
+    """The same, with what Holm's procedure (1979) over all families' comparisons leaves of their claims.
+
+    A comparison's p is Games and Howell's, which holds within its family; families in blocks have a rule of
+    their own. One family stays as it is.
+    """
+    places = [
+        (at, comparison.treatment, pair.p)
+        for at, family in enumerate(families)
+        for comparison in family.comparisons
+        for pair in family.pairs
+        if pair.group == comparison.treatment
+    ]
+    if len({at for at, _, _ in places}) < 2:
+        return tuple(families)
+    adjusted = dict(
+        zip(
+            [(at, label) for at, label, _ in places],
+            holm([p for _, _, p in places]).tolist(),
+            strict=True,
+        )
+    )
+    return tuple(
+        family.model_copy(
+            update={
+                "comparisons": tuple(
+                    _adjusted(comparison, adjusted.get((at, comparison.treatment), 0.0), len(places), alpha)
+                    for comparison in family.comparisons
+                )
+            }
+        )
+        for at, family in enumerate(families)
+    )
+
+
+def _adjusted(comparison: Comparison, p: float, comparisons: int, alpha: float) -> Comparison:
+    if p <= alpha or comparison.verdict not in (Verdict.BETTER, Verdict.WORSE):
+        return comparison
+    reason = f"one of {comparisons} comparisons: adjusted for that (Holm), p is {p:.2g}"
+    return comparison.model_copy(update={"verdict": Verdict.INCONCLUSIVE, "reason": reason})
+
+
 def _answer(families: Sequence[FamilyAnalysis], findings: Sequence[DataWarning]) -> str:
     comparisons = [comparison for family in families for comparison in family.comparisons]
     counts = {
@@ -264,6 +310,8 @@ def _answer(families: Sequence[FamilyAnalysis], findings: Sequence[DataWarning])
         else "One group only"
     )
     flaws = sorted({finding.kind.value for finding in findings if finding.kind in _DESIGN_FLAWS})
+    if sum(bool(family.pairs) for family in families) > 1:
+        numbers += ", after Holm's procedure over all families"
     if any(family.blocked for family in families) and not flaws:
         return f"{numbers}."
     if flaws:
