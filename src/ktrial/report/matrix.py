@@ -1,6 +1,7 @@
 """The table of versions by workloads: flat in a study's report, by workload with colours as a heat map."""
 
 import math
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -109,7 +110,8 @@ def _why(record: StudyRecord, comparison: Comparison | None) -> str:
         or comparison.value is None
     ):
         return ""
-    return f"ktrial explain {record.id} --workload '{comparison.workload}' --to '{comparison.treatment}'"
+    difference = ["--workload", comparison.workload, "--to", comparison.treatment]
+    return shlex.join(["ktrial", "explain", str(record.id), *difference])
 
 
 def _problems(record: StudyRecord) -> list[str]:

@@ -319,7 +319,7 @@ def test_only_what_two_kernels_alone_can_show_is_explained_by_them(tmp_path: Pat
     """Of two studies `explain` counts anew, with the defaults: another machine's numbers it cannot tell."""
     records = [in_plugin_mode(a_record((name,), ("fork",))) for name in FIVE[:2]]
     (line,) = of(a_store(tmp_path, *records), "fork").lines
-    assert line.changes[0].why == "ktrial explain --workload 'fork' --kernel debian:5.10 --kernel debian:6.1"
+    assert line.changes[0].why == "ktrial explain debian:5.10 debian:6.1 fork"
     boot = {"boot": ("mitigations=off",)}
     with_boot = [
         record.model_copy(

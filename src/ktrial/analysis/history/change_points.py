@@ -16,6 +16,7 @@ Lines in real time change in shifts that noise does not explain (`ktrial.stats.c
 together.
 """
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -87,12 +88,11 @@ def _why(line: Line, before: Point, after: Point) -> str:
     if line.mode is not Mode.EXACT_PLUGIN:
         return ""
     if before.study_id == after.study_id:
-        ends = f"--from '{before.treatment}' --to '{after.treatment}'"
-        return f"ktrial explain {after.study_id} --workload '{line.workload}' {ends}"
+        ends = ["--from", before.treatment, "--to", after.treatment]
+        return shlex.join(["ktrial", "explain", str(after.study_id), "--workload", line.workload, *ends])
     if line.workload.endswith(")") or not is_plain(line.system.settings):
         return ""  # `explain --kernel` counts a workload as it is by default, on a machine that nobody set
-    ends = f"--kernel {before.version} --kernel {after.version}"
-    return f"ktrial explain --workload '{line.workload}' {ends}"
+    return shlex.join(["ktrial", "explain", before.version, after.version, line.workload])
 
 
 def paired(before: Point, after: Point, mode: Mode) -> float | None:

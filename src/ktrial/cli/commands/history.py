@@ -20,6 +20,7 @@ from ktrial.cli.options.arguments import (
 )
 from ktrial.cli.options.common import (
     Count,
+    DryRun,
     GuestMemory,
     Jobs,
     Json,
@@ -27,6 +28,7 @@ from ktrial.cli.options.common import (
     PageFile,
     Perturbations,
     StoreOption,
+    StudyRunOptions,
     Verbose,
     margin_of,
     on_fleet,
@@ -284,6 +286,7 @@ def matrix(
     margin: Margin = None,
     memory: GuestMemory = None,
     count: Count = None,
+    dry_run: DryRun = False,
     verbose: Verbose = False,
     json: Json = False,
     csv: bool = Option(False, "--csv", help="Print CSV: one row a cell."),
@@ -300,6 +303,7 @@ def matrix(
     from ktrial.cli.render.matrix import print_matrix
     from ktrial.cli.render.next_step import store_option
     from ktrial.cli.running.reports import explain
+    from ktrial.cli.running.study import show_plans
     from ktrial.experiment.session import run
     from ktrial.report import matrix as matrices
     from ktrial.report import study_summary, whys
@@ -322,6 +326,11 @@ def matrix(
         planned = _planned(
             named.kernels, named.workloads, baseline, settings, jobs, fetch=fetch, flavour=flavour
         )
+    if dry_run:
+        if planned is None:
+            raise BadOption("--dry-run", "a stored study is shown, and nothing is run")
+        show_plans({"": planned}, StudyRunOptions(store=store, jobs=jobs, json=json, dry_run=True))
+        return
     with open_existing(store) if study else open_store(store) as opened:
         if planned is None:
             record = load_record(opened, opened.find(study or "").id)

@@ -73,7 +73,8 @@ def _title(line: Line) -> str:
 
 def _about(line: Line) -> str:
     system = line.system
-    about = [MODE_NAMES[line.mode], system.machine, system.cpu_model, system.settings]
+    machine = "" if MODE_NAMES[line.mode].startswith(f"{system.machine} mode") else system.machine
+    about = [MODE_NAMES[line.mode], machine, system.cpu_model, system.settings]
     return "; ".join(part for part in about if part)
 
 
