@@ -54,6 +54,7 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp
 
 def test_a_dry_run_says_what_would_be_done_and_measures_nothing(cli: Here) -> None:
     result = cli("tune", *ON, "--knobs", "vm", "--budget", 30, "--dry-run")
+    assert "a guest is booted once, to ask its kernel which knobs it has" in result.messages
     assert result.status == 0, result.messages
     assert cli.there.ran == []
     assert "vm.swappiness" in result.output

@@ -132,6 +132,8 @@ def _searched(
     from ktrial.optimize.session import run_search
 
     shown = output() if options.dry_run and not options.json else messages()
+    if options.dry_run and study.machine.kind != HOST:
+        messages().print("a guest is booted once, to ask its kernel which knobs it has; no trial runs")
     plan = _plan(study, machine, noise_prior(study, store))
     if options.dry_run and options.json:
         print_json(plan)
