@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tests.support.program_texts import changed, read
+from tests.support.program_texts import changed, read, text_of
 
 from ktrial import program_outputs
 from ktrial.program_outputs import OutputDamaged
@@ -265,3 +265,45 @@ def test_a_google_benchmark_whose_time_is_no_number_leaves_the_others() -> None:
     report = program_outputs.find("google-benchmark").read(json.dumps({"benchmarks": rows}))
     assert {name: each.values for name, each in report.named().items()} == {"real time": (1.5,)}
     assert report.failures[0].text == "1 benchmarks report an error; they are left out"
+
+
+def test_go_s_repeated_lines_are_values_and_a_missing_one_is_told() -> None:
+    text = text_of("go-bench-without-counts.txt")
+    report = program_outputs.find("go-bench").read(text + text.replace("72.9", "73.1"))
+    assert report.named()["BenchmarkEncode-8: time"].values == (72.9, 73.1)
+    assert report.conditions == {"system": "darwin", "machine": "amd64"}
+    fewer = program_outputs.find("go-bench").read(f"{text}BenchmarkEncode-8 10 73.1 ns/op\n")
+    assert fewer.notes[-1].text == "benchmarks have from 1 to 2 values: some may be missing"
+
+
+@pytest.mark.parametrize("line", ["--- FAIL: BenchmarkX", "FAIL", "panic: runtime error"])
+def test_a_go_run_that_failed_is_refused(line: str) -> None:
+    with pytest.raises(OutputDamaged, match="it failed"):
+        program_outputs.find("go-bench").read(text_of("go-bench-without-counts.txt") + line + "\n")
+
+
+def test_jmh_s_only_fork_is_told_and_its_iterations_are_values() -> None:
+    report = read("jmh-json", "jmh-1.37.json")
+    assert len(report.measured[0].values) == 25
+    assert report.notes[0].text.startswith("1 of 1 benchmarks ran in one JVM only")
+    assert report.conditions["JDK"] == "21.0.7"
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "change", "problem"),
+    [
+        ("jmh-json", "jmh-1.37.json", ('"score": 4553.2', '"score": 5553.2'), "and the mean of its raw data"),
+        ("jmh-json", "jmh-1.37.json", ('"mode": "thrpt"', '"mode": "all"'), "its mode is 'all'"),
+        (
+            "iperf3-json",
+            "iperf3-3.6.json",
+            ('"bytes": 209486848', '"bytes": 9486848'),
+            "bits a second are not",
+        ),
+    ],
+)
+def test_a_report_that_contradicts_itself_is_refused(
+    name: str, file: str, change: tuple[str, str], problem: str
+) -> None:
+    with pytest.raises(OutputDamaged, match=problem):
+        program_outputs.find(name).read(changed(file, change))
