@@ -100,9 +100,9 @@ def _spread(study: Study, comparisons: Sequence[Comparison]) -> list[DataWarning
         DataWarning(
             kind=WarningKind.WIDE_SPREAD,
             text=f"{comparison.workload}, {metric_name(comparison.metric, comparison.unit)}, "
-            f"{comparison.treatment}: the perturbations alone move its ratio to the baseline by "
-            f"{moved * 100:.3g} %, more than the margin of {study.margin * 100:.3g} %",
-            advice="only a change larger than that, or with a margin above it, can be decided",
+            f"{comparison.treatment}: its change differs by {moved * 100:.3g} % from one perturbation to "
+            f"another, more than the margin of {study.margin * 100:.3g} %",
+            advice="more perturbations, or a larger margin, may decide it",
         )
         for comparison in comparisons
         if comparison.low

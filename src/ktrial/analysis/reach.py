@@ -120,7 +120,7 @@ _SWAPPED = _Sign(
 )
 _FILES_RECLAIMED = _Sign(
     ("vmstat.pgsteal_file",),
-    "next to no page of a file was reclaimed beside what was swapped",
+    "memory was swapped, and less than 1 page of a file was dropped for 100 swapped ones",
     "measure a workload that also reads files from a disk: [machine.disk] in a study file",
     beside=("vmstat.pgsteal_anon",),
 )

@@ -170,7 +170,7 @@ def test_a_study_without_any_trial_still_lists_what_it_will_compare() -> None:
     assert (seen.workload, seen.metric, seen.unit) == ("fork", "x", "y")
     assert (seen.verdict, seen.baseline_value, seen.value) == (Verdict.INCONCLUSIVE, None, None)
     assert seen.reason == "debian:6.1: 3 of 3 trials have not run yet"
-    assert answer.answer.startswith("By instructions counted, not time: nothing is decided")
+    assert answer.answer.startswith("By instructions counted, not time: it is undecided whether")
 
 
 def test_a_workload_that_gives_no_number_is_warned_about() -> None:

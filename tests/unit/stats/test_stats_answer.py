@@ -125,7 +125,7 @@ def test_what_is_left_open_names_its_workload_and_its_treatment() -> None:
     )
     undecided = in_time("stat", Verdict.INCONCLUSIVE, reason="there is no telling", unseen=None)
     assert answer([undecided], 0.01) == (
-        "Of typical trials: nothing is decided from A to B: there is no telling."
+        "Of typical trials: it is undecided whether stat changed from A to B: there is no telling."
     )
 
 
@@ -206,7 +206,7 @@ def test_bytes_of_string_instructions_come_after_the_instructions() -> None:
         ([change("fork", 1.0)], "fork stayed equivalent (within 1 %) from debian:6.1 to debian:6.12."),
         (
             [change("fork", 1.0, spread=1.1)],
-            "nothing is decided from debian:6.1 to debian:6.12: "
+            "it is undecided whether fork changed from debian:6.1 to debian:6.12: "
             "the interval reaches across the edge of the margin (1 %).",
         ),
         (

@@ -64,8 +64,8 @@ def timed_by(record: StudyRecord) -> str:
     if kinds != {FactorKind.SETTING} or record.study.machine.kind not in EXACT_MACHINES:
         return ""
     return (
-        'their time, on this system: a study with machine = "host" (ktrial help for-administrators); '
-        "ktrial timed plan says how long it takes"
+        'to measure time, copy the study with kind = "host" that `ktrial help for-administrators` shows, and '
+        "run it on the system in question"
     )
 
 

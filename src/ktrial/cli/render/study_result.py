@@ -99,7 +99,7 @@ def print_answer(
     screen.lines([f"note: {breakable(warning.text)}" for warning in limits], "note", least=1)
     screen.lines(_failures(record), "failure", least=2, style="red")
     if not over_cpus:
-        screen.lines(list(_unsteady(record))[:_MOST_VARIABILITY], "treatment that scatters", least=1)
+        screen.lines(list(_unsteady(shown))[:_MOST_VARIABILITY], "treatment that scatters", least=1)
     cautions, notes = _warnings(record)
     screen.lines(cautions, "warning", least=2, style="yellow")
     screen.lines(
@@ -107,6 +107,8 @@ def print_answer(
     )
     names = short_labels(why.workload for why in whys)
     several = len({row.treatment for row in record.result.comparisons}) > 1
+    # Beside an undecided change, what one trial's functions did reads like an answer.
+    whys = [why for why in whys if not all(map(_is_undecided, why.comparisons))]
     causes = [
         names[why.workload] + (f", {why.treatment}" if several else "") + f" {breakable(net_sentence(why))}"
         for why in sorted(whys, key=_relative)
@@ -124,6 +126,11 @@ def print_answer(
     screen.print(record.result.answer or "There are no numbers yet.", next_step=next_step)
 
 
+def _is_undecided(row: Comparison) -> bool:
+    """Whether an interval says so; one perturbation has none, and its functions are all that is known."""
+    return row.verdict is Verdict.INCONCLUSIVE and not row.no_interval
+
+
 def _relative(why: Why) -> float:
     """The largest relative change first."""
     return -abs(why.total.difference) / why.total.before if why.total.before else -math.inf
@@ -132,7 +139,8 @@ def _relative(why: Why) -> float:
 def _main_rows(record: StudyRecord) -> StudyRecord:
     """Without the metrics beside a workload's own: -v has them."""
     main = [row for row in record.result.comparisons if row.metric not in BESIDE_THE_OWN]
-    result = record.result.model_copy(update={"comparisons": tuple(main)})
+    scatters = [scatter for scatter in record.result.variability if scatter.metric not in BESIDE_THE_OWN]
+    result = record.result.model_copy(update={"comparisons": tuple(main), "variability": tuple(scatters)})
     return record.model_copy(update={"result": result}) if main else record
 
 
