@@ -207,7 +207,7 @@ def test_tune_makes_a_metric_of_the_format_larger(
 
     (place / "report").write_text(report("10000.00"))
     monkeypatch.setattr("ktrial.cli.running.search.on_machine", on_machine)
-    goal = ("--maximise", "requests", "--subject-to", "latency<=2ms", "--knobs", "vm.swappiness")
+    goal = ("--maximise", "requests", "--subject-to", "latency<=2ms", "--knobs", "vm.vfs_cache_pressure")
     plan = cli("tune", "--kernel", NEW, *goal, "--dry-run", *COMMAND)
     assert plan.status == 0, plan.messages
     assert "tune-cat: higher requests, with latency <= 2000 µs" in plan.output
