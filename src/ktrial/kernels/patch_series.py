@@ -47,6 +47,7 @@ _VERSION = re.compile(r"\bv(\d+)\b", re.IGNORECASE)
 _REPLY = re.compile(r"^(?:re|aw|fwd?|antw):", re.IGNORECASE)
 _DIFF = re.compile(r"^(?:diff --git |--- .*\n\+\+\+ .*\n@@ |GIT binary patch$)", re.MULTILINE)
 _MOST_BYTES = 256 << 20
+_BASE = re.compile(rb"^base-commit: ([0-9a-f]{40})$", re.MULTILINE)
 _GZIP = b"\x1f\x8b"
 _WRITE_IT = (
     "git format-patch --cover-letter --stdout BASE..TIP writes one, and b4 am -o - MESSAGE-ID fetches one"
@@ -104,6 +105,15 @@ def series_in_mailbox(path: Path, base: str) -> PatchSeries:
         patches=patches,
         notes=notes,
     )
+
+
+def base_commit(path: Path) -> str:
+    """The commit that the mails say they apply to (`git format-patch --base`); empty where none does.
+
+    Raises KernelUsageError.
+    """
+    match = _BASE.search(_content(path.expanduser().absolute()))
+    return match[1].decode() if match else ""
 
 
 def mails_in(path: Path, content: bytes) -> Iterator[Mail]:
@@ -476,6 +486,15 @@ def series_in_git(directory: Path, text: str) -> PatchSeries:
         patches=patches,
         notes=_notes(top, text, patches),
     )
+
+
+def has_commit(directory: Path, commit: str) -> bool:
+    """Whether the directory is a git tree that has the commit. Raises ToolMissing."""
+    try:
+        git(directory.expanduser(), commit, "cat-file", "-e", f"{commit}^{{commit}}")
+    except SourceUnusable:
+        return False
+    return True
 
 
 def undoing(directory: Path, step: SeriesPatch) -> Patch:

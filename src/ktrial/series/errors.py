@@ -13,5 +13,5 @@ class SeriesNotChosen(SeriesError):
     hint = "give BASE..TIP, or --mbox FILE --onto SOURCE, or --quilt DIR --onto SOURCE"
     exit_code = 2
 
-    def __init__(self, problem: str) -> None:
-        super().__init__(f"Which series is meant is not clear: {problem}.")
+    def __init__(self, problem: str, hint: str = "") -> None:
+        super().__init__(f"Which series is meant is not clear: {problem}.", hint=hint)

@@ -8,7 +8,7 @@ import pytest
 from tests.support.command_line import CommandLine
 from tests.support.commit_trees import CommitBuilder, a_tree
 from tests.support.commit_trees import runs as of_commits
-from tests.support.fake_builds import a_source_tree, has_what_builds_need, requested
+from tests.support.fake_builds import a_source_tree, git, has_what_builds_need, requested
 from tests.support.series import SeriesBuilder, a_series, runs
 
 from ktrial.experiment.observer import Observer
@@ -186,6 +186,28 @@ def test_patches_of_others_are_not_built_without_a_sandbox_unless_they_are_trust
     refused = ktrial(*command)
     assert (refused.status, "--trust" in refused.messages) == (128, True)
     assert ktrial(*command, "--trust").status == 0
+
+
+def test_mails_that_name_their_base_commit_need_no_onto(ktrial: CommandLine, tmp_path: Path) -> None:
+    patch = (a_series(tmp_path / "q", "cost-fork-2") / "cost-fork-2.patch").read_text()
+    git(tmp_path, "init", "-q", "-b", "main", "tree")
+    tree = tmp_path / "tree"
+    git(tree, "commit", "-q", "--allow-empty", "-m", "base")
+    (base,) = git(tree, "rev-parse", "HEAD").split()
+
+    def box(commit: str) -> None:
+        (tmp_path / "x.mbx").write_text(
+            f"From a Mon Sep 17 00:00:00 2001\nFrom: a@b\n{patch}\n-- \nbase-commit: {commit}\n"
+        )
+
+    box(base)
+    command = ("series", "--mbox", "x.mbx", *FORK, "--dry-run")
+    assert f"git:{tree}@{base}" in ktrial(*command, "--git", tree).output
+    box("0" * 40)
+    elsewhere = ktrial(*command, "--git", tree)
+    assert elsewhere.status == 2
+    assert f"its base-commit 000000000000 is not in {tree}" in " ".join(elsewhere.messages.split())
+    assert "--git DIR names a tree that has it; or give --onto SOURCE" in elsewhere.messages
 
 
 def test_history_draws_the_commits_that_a_series_measured(

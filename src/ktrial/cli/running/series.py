@@ -70,7 +70,7 @@ class MeasuredSeries:
         options = self.options
         if options.commits is not None:
             return patch_series.series_in_git(options.git or Path.cwd(), options.commits)
-        base = self.build_options.build(options.onto or "").source
+        base = self.build_options.build(self._onto).source
         if options.mbox is not None:
             return patch_series.series_in_mailbox(options.mbox, base)
         quilt = options.quilt or Path()
@@ -83,6 +83,21 @@ class MeasuredSeries:
             return patch_series.series_in_package(quilt, base, progress)
         return patch_series.series_in_quilt(quilt, base)
 
+    @cached_property
+    def _onto(self) -> str:
+        """What the patches apply to: what the user names, or the commit that the mails name."""
+        options = self.options
+        if options.onto is not None or options.mbox is None:
+            return options.onto or ""
+        commit = patch_series.base_commit(options.mbox)
+        if not commit:
+            return ""
+        tree = options.git or Path.cwd()
+        if not patch_series.has_commit(tree, commit):
+            problem = f"its base-commit {commit[:12]} is not in {tree}"
+            raise SeriesNotChosen(problem, hint="--git DIR names a tree that has it; or give --onto SOURCE")
+        return f"git:{tree.expanduser().absolute()}@{commit}"
+
     def _check(self) -> None:
         """Raise SeriesNotChosen where it is not one series that is meant."""
         options = self.options
@@ -91,7 +106,7 @@ class MeasuredSeries:
         if len(names) != 1:
             problem = "none was given" if not names else f"{' and '.join(names)} were given"
             raise SeriesNotChosen(problem)
-        if options.commits is None and options.onto is None:
+        if options.commits is None and not self._onto:
             raise SeriesNotChosen(f"{names[0]} says nothing of the source that it applies to")
         if options.commits is not None and options.onto is not None:
             raise SeriesNotChosen("commits have their own base, and --onto another one")
@@ -101,8 +116,8 @@ class MeasuredSeries:
             raise SeriesNotChosen("--candidate is to choose from, and --workload leaves no choice")
         if options.thorough and not options.every:
             raise SeriesNotChosen("--thorough goes with --every N: without it each patch is measured")
-        if options.git is not None and options.commits is None:
-            raise SeriesNotChosen("--git goes with BASE..TIP")
+        if options.git is not None and options.commits is None and (options.onto or options.mbox is None):
+            raise SeriesNotChosen("--git goes with BASE..TIP, or with mails that name their base-commit")
 
     def run(self) -> tuple[SeriesResult, tuple[Alone, ...]]:
         """Run it, and tell how far it is. Raises what reading, building and measuring raise."""
@@ -175,7 +190,7 @@ class MeasuredSeries:
         package = str(options.quilt).removeprefix("debian:").partition("/")[0]
         builds: tuple[Build, ...] = ()
         with suppress(KtrialError):  # what is wrong with a source is told where it is read
-            source = options.onto or f"git:{options.git or Path.cwd()}@HEAD"
+            source = self._onto or f"git:{options.git or Path.cwd()}@HEAD"
             builds = (self.build_options.build(source),)
         check_first(
             kind=options.machine,
