@@ -90,8 +90,9 @@ def _executed(result: SeriesResult) -> str:
         return "The series changes no function and no data of the kernel in this configuration."
     if not result.counted:
         return f"The series changes {_functions(len(changed))}; no profile tells who executes them."
-    by = "the workloads that were asked for" if result.asked else "any workload"
     if not idle:
+        labels = [choice.use.label for choice in result.selection.chosen]
+        by = "the workloads that were asked for" if result.asked or not labels else _named(labels)
         if len(changed) == 1:
             return f"The one function that this series changes, {changed[0]}, is executed by {by}."
         return f"All {_functions(len(changed))} that this series changes are executed by {by}."
@@ -114,13 +115,15 @@ def answer(result: SeriesResult) -> str:
         case Decision.NOT_RUN:
             return f"Not all of it ran: {_not_run(result)}. What ran is within the limit."
         case Decision.UNDECIDED:
-            names = {
-                cell.workload for cell in (*result.cells, *result.totals) if cell.decision is result.decision
-            }
+            cells = (*result.cells, *result.totals)
+            names = {cell.workload for cell in cells if cell.decision is result.decision}
+            decided = [cell for cell in result.totals if cell.workload not in names]
+            within = ", ".join(f"{cell.workload} {_change(cell)}" for cell in decided)
+            start = f"Within the limit: {within}. " if within else ""
             broken = f" Not all of it ran: {_not_run(result)}." if result.broken else ""
             return (
-                f"Undecided: {', '.join(sorted(names))}: a larger --max or more --perturbations may decide."
-                f"{broken}"
+                f"{start}Undecided: {', '.join(sorted(names))}: a larger --max or more --perturbations may "
+                f"decide.{broken}"
             )
         case _:
             inside = _inside_in_its_own(result)

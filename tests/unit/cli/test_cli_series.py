@@ -188,6 +188,13 @@ def test_patches_of_others_are_not_built_without_a_sandbox_unless_they_are_trust
     assert ktrial(*command, "--trust").status == 0
 
 
+def test_a_file_of_patches_may_stand_where_commits_do(ktrial: CommandLine, tmp_path: Path) -> None:
+    a_series(tmp_path / "q", "cost-fork-2")
+    alone = ktrial("series", "q/cost-fork-2.patch", "fork", *ONTO, "--dry-run")
+    assert (alone.status, "1 patch onto debian:linux-source-6.1" in alone.output) == (0, True)
+    assert "1 patch onto" in ktrial("series", "q", "fork", *ONTO, "--dry-run").output
+
+
 def test_mails_that_name_their_base_commit_need_no_onto(ktrial: CommandLine, tmp_path: Path) -> None:
     patch = (a_series(tmp_path / "q", "cost-fork-2") / "cost-fork-2.patch").read_text()
     git(tmp_path, "init", "-q", "-b", "main", "tree")

@@ -104,6 +104,19 @@ def test_what_is_undecided_comes_before_what_did_not_run(tmp_path: Path) -> None
     assert answer_of(both).endswith("Not all of it ran: patch 2 does not build.")
 
 
+def test_what_is_decided_is_said_before_what_is_not(tmp_path: Path) -> None:
+    result = run(tmp_path, "cost-fork-3")
+
+    def open_in(cell: SeriesCell) -> SeriesCell:
+        undecided = replace(cell.checked[0], decision=Decision.UNDECIDED)
+        return replace(cell, checked=(undecided,)) if cell.workload == "pipe" else cell
+
+    partly = replace(
+        result, cells=tuple(map(open_in, result.cells)), totals=tuple(map(open_in, result.totals))
+    )
+    assert answer_of(partly).startswith("Within the limit: fork +0.30%. Undecided: pipe: ")
+
+
 @pytest.mark.parametrize(("name", "state"), [("broken", "does not build"), ("panic", "does not boot")])
 def test_what_breaks_is_left_out_of_what_follows(name: str, state: str, tmp_path: Path) -> None:
     result = run(tmp_path, "cost-fork-50", name, "doc", "cost-pipe-20", "cost-fork-7")

@@ -90,7 +90,7 @@ class SeriesOptions(MeasurementOptions):
 
 @examples(
     "ktrial series v6.1.170..my-branch fork,pipe --git linux",
-    "ktrial series --mbox v3.mbx --onto debian:linux-source-6.1 --max +0.5%",
+    "ktrial series my.patch --onto debian:linux-source-6.1 --max +0.5%",
     "ktrial series --quilt debian/patches-rt --onto linux --text reply.txt",
 )
 @on_fleet_in_bisection
@@ -146,12 +146,20 @@ def series(
 
 
 def _with_arguments(options: SeriesOptions) -> SeriesOptions:
-    """The options with the commits and the workloads that the arguments name. Raises BadUsage."""
+    """The options with the commits, or the file of patches, and the workloads that the arguments name.
+
+    Raises BadUsage.
+    """
     first, *others = options.arguments or [""]
-    commits = first if first and not is_workload(first) else None
-    words = others if commits else options.arguments
+    named = first if first and not is_workload(first) else None
+    words = others if named else options.arguments
+    place = Path(named).expanduser() if named and ".." not in named else None
+    if place and place.is_file() and options.mbox is None:  # a patch, or mails
+        options, named = replace(options, mbox=place), None
+    elif place and (place / "series").is_file() and options.quilt is None:
+        options, named = replace(options, quilt=place), None
     workloads = named_by(words).with_options((), options.workload).only_workloads("a series has its own")
-    return replace(options, commits=commits, workload=list(workloads) or None)
+    return replace(options, commits=named, workload=list(workloads) or None)
 
 
 @examples("ktrial watch 6.12 --once", "ktrial watch 6.12 --every 6h --workloads fork,pipe")

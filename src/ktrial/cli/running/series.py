@@ -169,7 +169,8 @@ class MeasuredSeries:
                 if patch.number in refused:
                     lines.append(f"      does not apply: {refused[patch.number]}")
         if refused:
-            lines.append(f"{len(refused)} of {count} do not apply; the others are tried without them")
+            rest = "; the others are tried without them" if len(refused) < count else ""
+            lines.append(f"{len(refused)} of {count} do not apply{rest}")
         for line in (*lines, cost.words()):
             console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
 
