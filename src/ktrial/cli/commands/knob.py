@@ -93,9 +93,11 @@ def _here(knob: "Knob") -> str:
 
 
 def _compare(knob: "Knob") -> str:
-    """The command that compares two of its values in a guest; empty where there is more than one of it."""
-    from ktrial.model.knob import Equipment
+    """The command that compares its values in a guest; empty where there is more than one of it."""
+    from ktrial.model.knob import Activity, Equipment
 
+    if knob.activity is Activity.BALANCE:  # a program's own files in a guest are never reclaimed
+        return "ktrial run swappiness, in a guest; with a load of yours: ktrial help for-administrators"
     swap = " --swap 64M --memory 128M" if knob.acts_on is Equipment.SWAP else ""
     if knob.instance or knob.acts_on is Equipment.DISK:
         return ""
