@@ -87,7 +87,7 @@ class Sysbench:
 
     def recognises(self, text: str) -> bool:
         """Whether it has what only sysbench prints."""
-        begins = re.search(r"^sysbench \d", text, re.MULTILINE) and "Threads started!" in text
+        begins = re.search(r"^sysbench [0-9.]+(?: |$)", text, re.MULTILINE) and "Threads started!" in text
         return bool(begins) or ("Latency (ms):" in text and "Threads fairness:" in text)
 
     def read(self, text: str) -> Report:

@@ -1,0 +1,176 @@
+"""What more programs printed, of two versions each where there are, and every kind of number read of it."""
+
+from pathlib import Path
+
+import pytest
+from tests.support.places import FOREIGN, PROGRAM_OUTPUTS
+from tests.support.program_texts import HIGHER, LOWER, changed, numbers, read, text_of
+
+from ktrial import program_outputs
+from ktrial.model.workload import Command, Direction, MetricRule, Mode, WorkloadUse
+from ktrial.program_outputs import OutputDamaged, OutputEmpty, OutputError
+from ktrial.target import StepResult
+from ktrial.workloads import find
+
+Number = tuple[tuple[float, ...], str, Direction]
+READ: list[tuple[str, str, dict[str, Number]]] = [
+    ("asv", "asv-1.json", {"time_units.mem_unit: memory": ((728,), "B", LOWER)}),
+    (
+        "asv",
+        "asv-2.json",
+        {
+            "benchmarks.time_sort(100): time": ((1.8311290342036977e-06,), "s", LOWER),
+            "benchmarks.time_ranges_multi(100, 'range'): time": ((5.322195698640758e-07,), "s", LOWER),
+        },
+    ),
+    (
+        "perf-bench",
+        "perf-bench-mem-memcpy-6.1.txt",
+        {"mem/memcpy default: throughput": ((27.126736,), "GB/s", HIGHER)},
+    ),
+    (
+        "perf-bench",
+        "perf-bench-sched-all-5.19.txt",
+        {
+            "sched/messaging: time": ((0.74,), "s", LOWER),
+            "sched/pipe: operation": ((9.647452,), "µs", LOWER),
+        },
+    ),
+    ("schbench", "schbench-old.txt", {"latency p99": ((2572,), "µs", LOWER)}),
+    ("schbench", "schbench-reports.txt", {"latency p99.9": ((31968,), "µs", LOWER)}),
+    (
+        "schbench",
+        "schbench.txt",
+        {"request latency p50": ((16864,), "µs", LOWER), "requests": ((3024.6,), "1/s", HIGHER)},
+    ),
+    ("pytest-benchmark", "pytest-benchmark-2.5.0.json", {"time": ((2.622408132654948e-07,), "s", LOWER)}),
+    (
+        "pytest-benchmark",
+        "pytest-benchmark-3.2.2.json",
+        {"bench.py::test_fib_20: time": ((0.002985030672661863,), "s", LOWER)},
+    ),
+    (
+        "sysbench-0",
+        "sysbench-0.4.12-oltp.txt",
+        {
+            "transactions": ((28169.34,), "1/s", HIGHER),
+            "latency": ((4.541409160990005,), "ms", LOWER),
+            "latency p95": ((9.23,), "ms", LOWER),
+        },
+    ),
+    ("sysbench-0", "sysbench-0.4.12-memory.txt", {"throughput": ((6906.34,), "MiB/s", HIGHER)}),
+    ("sysbench-0", "sysbench-0.4-fileio.txt", {"file throughput": ((1.7472,), "MiB/s", HIGHER)}),
+    ("sysbench-0", "sysbench-0.5-oltp.txt", {"read/write requests": ((69999.53,), "1/s", HIGHER)}),
+]
+
+
+@pytest.mark.parametrize(("name", "file", "expected"), READ)
+def test_what_a_program_printed_is_read(name: str, file: str, expected: dict[str, Number]) -> None:
+    got = numbers(read(name, file))
+    for metric, (values, unit, direction) in expected.items():
+        assert got[metric][0] == pytest.approx(values), metric
+        assert got[metric][1:] == (unit, direction), metric
+
+
+@pytest.mark.parametrize(("name", "file", "expected"), READ)
+def test_every_metric_that_is_read_stands_in_its_format_s_table(
+    name: str, file: str, expected: dict[str, Number]
+) -> None:
+    known = {(each.metric, each.unit, each.direction) for each in program_outputs.find(name).columns}
+    got = {(each.metric, each.unit, each.direction) for each in read(name, file).measured}
+    assert expected
+    assert got <= known
+
+
+@pytest.mark.parametrize(("name", "file"), sorted({name: file for name, file, _ in READ}.items()))
+def test_two_reports_in_one_output_are_no_report(name: str, file: str) -> None:
+    with pytest.raises(OutputDamaged):
+        program_outputs.find(name).read(text_of(file).rstrip() + "\n" + text_of(file))
+
+
+# --- Each format as a workload's metrics.
+
+
+def readable() -> list[tuple[str, Path]]:
+    """Each format with its first file that is read without a failure."""
+    files = sorted(file for place in (PROGRAM_OUTPUTS, FOREIGN) for file in place.iterdir() if file.is_file())
+    first: dict[str, Path] = {}
+    for name, format in program_outputs.installed()[0].items():
+        for file in files:
+            try:
+                is_read = format.recognises(file.read_text()) and not format.read(file.read_text()).failures
+            except OutputError:
+                continue
+            if is_read:
+                first.setdefault(name, file)
+    return sorted(first.items())
+
+
+def test_every_format_has_a_file() -> None:
+    assert {name for name, _ in readable()} == set(program_outputs.installed()[0])
+
+
+@pytest.mark.parametrize(("name", "file"), readable(), ids=lambda part: getattr(part, "name", part))
+def test_each_format_works_as_a_workload_s_metrics(name: str, file: Path) -> None:
+    text = file.read_text()
+    use = WorkloadUse(
+        name="mine", command=Command(argv=("true",), metrics=(MetricRule(format=name),), repeats=2)
+    )
+    outputs = tuple(
+        StepResult.model_validate({"step": step, "do": "run", "exit": 0, "stdout": text}) for step in range(3)
+    )
+    samples = {sample.metric: sample for sample in find(use).samples(use, Mode.TIMED, outputs)}
+    report = program_outputs.find(name).read(text).named()
+    assert {metric: (sample.unit, sample.direction) for metric, sample in samples.items()} == {
+        metric: (measurement.unit, measurement.direction) for metric, measurement in report.items()
+    }
+
+
+# --- What is no right number.
+
+REFUSED: list[tuple[str, str, tuple[str, str], str]] = [
+    ("perf-bench", "perf-bench-sched-pipe-6.1.txt", ("355998", "35599"), "do not take 2.809"),
+    ("schbench", "schbench-old.txt", ("*99.0000th: 2572", "*99.0000th: 25"), "percentiles do not grow"),
+    ("schbench", "schbench-reports.txt", ("runtime 30", "runtime 20"), "its runtime did not grow"),
+    ("asv", "asv-1.json", ('"version": 1', '"version": 3'), "it is 3, neither 1 nor 2"),
+    ("asv", "asv-2.json", ('[["10", "100"]]', '[["10"]]'), "2 results for 1 combinations"),
+    ("asv", "asv-2.json", ("1.8311290342036977e-06", "2.8e-06"), "its quartiles are"),
+    ("pytest-benchmark", "pytest-benchmark-3.2.2.json", ('"ops": 335.0', '"ops": 33.0'), "its ops is 33"),
+    ("pytest-benchmark", "pytest-benchmark-2.5.0.json", ('"max": 1.1', '"minimum": 1.1'), "max: None where"),
+    ("sysbench-0", "sysbench-0.4.12-oltp.txt", ("(28169.34 per", "(2816.34 per"), "are not its events"),
+    (
+        "sysbench-0",
+        "sysbench-0.4.12-memory.txt",
+        ("0.14ms\n        max", "1.14ms\n        max"),
+        "where its events give",
+    ),
+    ("sysbench-0", "sysbench-0.5-oltp.txt", ("Threads started!", "FATAL: no table"), "FATAL: no table"),
+]
+
+
+@pytest.mark.parametrize(("name", "file", "change", "problem"), REFUSED)
+def test_what_is_no_right_number_is_refused(
+    name: str, file: str, change: tuple[str, str], problem: str
+) -> None:
+    with pytest.raises((OutputDamaged, OutputEmpty)) as error:
+        program_outputs.find(name).read(changed(file, change))
+    assert problem in error.value.message
+
+
+TOLD: list[tuple[str, str, tuple[str, str], str]] = [
+    ("asv", "asv-1.json", (" 6.59472942352295e-05", " null"), "1 results failed; they are left out"),
+    ("asv", "asv-1.json", (" 6.59472942352295e-05", " NaN"), "1 results were skipped"),
+    ("asv", "asv-1.json", ("time_units.mem_unit", "time_units.track_unit"), "a unit that this file does not"),
+    (
+        "sysbench-0",
+        "sysbench-0.5-oltp.txt",
+        ("ignored errors:                      0 ", "ignored errors: 7 "),
+        "7 ignored errors",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "file", "change", "text"), TOLD)
+def test_what_is_left_out_is_told(name: str, file: str, change: tuple[str, str], text: str) -> None:
+    report = program_outputs.find(name).read(changed(file, change))
+    assert text in " ".join(note.text for note in (*report.failures, *report.notes))
