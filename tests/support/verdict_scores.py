@@ -39,6 +39,8 @@ LEAST_COVERAGE = 0.94
 LEAST_WARNED = 0.9
 _WARNED_OF = 60
 """Studies of a generator that are looked through for warnings."""
+_OF_FEW_BLOCKS = (WarningKind.EARLY_STOPPING, WarningKind.RARE_TRIALS_UNSEEN)
+"""Warnings that say nothing odd of the numbers, but that there are few of them."""
 _LEVEL = 0.05
 _RESAMPLES = 200
 _RESAMPLED_STUDIES = 500
@@ -201,7 +203,7 @@ def _warned(baseline: Array, treatment: Array, blocks: NDArray[np.int64], design
     ends = list(zip(baseline, treatment, blocks.tolist(), strict=True))[:_WARNED_OF]
     told = [
         any(
-            warning.kind is not WarningKind.EARLY_STOPPING
+            warning.kind not in _OF_FEW_BLOCKS
             for warning in look([_metric(below[:end], above[:end])], design, final=True).warnings
         )
         for below, above, end in ends

@@ -78,13 +78,17 @@ def analyse(files: Sequence[Imported], choices: AnalysisOptions) -> Analysis:
 
 
 def _block_warnings(files: Sequence[Imported], choices: AnalysisOptions) -> list[DataWarning]:
-    """What the checks of timed studies say about families in blocks."""
+    """What the checks of timed studies say about families in blocks.
+
+    Not that they are few: no study can be told to run more, and the bound stands below each family.
+    """
     return [
         warning
         for file in files
         for family in file.families
         if _in_blocks(family)
         for warning in _confirmed(measured_in_blocks(family), choices).warnings
+        if warning.kind is not WarningKind.RARE_TRIALS_UNSEEN
     ]
 
 

@@ -86,6 +86,8 @@ class WarningKind(StrEnum):
     """A few blocks far off the others: they move the mean, and the typical block does not."""
     TAILS_DISAGREE = "tails-disagree"
     """Typical trials and all trials together say different things."""
+    RARE_TRIALS_UNSEEN = "rare-trials-unseen"
+    """A verdict on typical trials from so few blocks that they may have met none of the slow ones."""
     SEARCH_DISAGREES = "search-disagrees"
     """What a search let expect of its answer and what fresh runs show are further apart than by chance."""
     EARLY_STOPPING = "early-stopping"

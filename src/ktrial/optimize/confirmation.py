@@ -29,6 +29,7 @@ from ktrial.stats.verdict_rules import Claim, verdict_of
 BASELINE, CANDIDATE = "baseline", "candidate"
 _ADVICE = {
     WarningKind.EARLY_STOPPING: "the interval holds all the same; ktrial tune revalidate measures it again",
+    WarningKind.RARE_TRIALS_UNSEEN: "ktrial tune revalidate measures it again, in more blocks",
     WarningKind.FAR_BLOCKS: "they count for as much as ordinary ones do: the answer is about typical runs; "
     "what those trials met is worth a look of its own",
 }

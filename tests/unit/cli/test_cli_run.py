@@ -82,7 +82,7 @@ def test_the_advice_of_a_study_without_a_file_can_be_typed_as_it_is_printed(
         run(stored, store=store, machine=machine, resources=scripted_resources(), observer=Observer())
     cli.machine(machine)
     result = " ".join(cli("show", "mine of 6.12").output.split())
-    advice = re.search(r"ktrial (run 'mine of 6.12' --confirm 20)", result)
+    advice = re.search(r"ktrial (run 'mine of 6.12' --confirm 30)", result)
     assert advice, result
     confirmed = cli(*shlex.split(advice[1]))
     assert confirmed.status == 0, confirmed.messages

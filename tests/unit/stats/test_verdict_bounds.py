@@ -16,8 +16,11 @@ from tests.support.making import DESIGN, RATE, SECONDS
 from ktrial.model.comparison import Comparison, Estimand, Verdict
 from ktrial.model.warnings import WarningKind
 from ktrial.model.workload import Metric
+from ktrial.stats.sequential.boundaries import LOOKS
 from ktrial.stats.sequential.design import BlockedMetric, SequentialDesign
 from ktrial.stats.sequential.interim_analysis import Look, confirm, look
+from ktrial.stats.sequential.repeated_intervals import first_claims
+from ktrial.stats.verdict_rules import Claim
 
 Array = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -200,6 +203,85 @@ def test_no_study_is_silent_of_a_tail_that_makes_better_worse(
             assert comparison.unseen > 0.1
     assert silent == 0
     assert by_bound_alone <= 0.4 * studies
+
+
+WORDS_OF_A_TAIL = {
+    WarningKind.RARE_TRIALS_UNSEEN,
+    WarningKind.TAILS_DISAGREE,
+    WarningKind.FAR_BLOCKS,
+    WarningKind.UNEQUAL_VARIANCES,
+}
+
+
+@each_change_and_nightly
+@pytest.mark.parametrize(
+    ("typical", "share", "size", "sd"),
+    [(0.94, 0.1, 1.0, 0.01), (0.97, 0.1, 0.5, 0.01), (1.0, 0.02, 1.0, 0.002)],
+    ids=["finding 1, doubled", "finding 1, half as long again", "finding 2"],
+)
+def test_nine_studies_of_ten_are_right_in_total_or_warn(
+    typical: float, share: float, size: float, sd: float, studies: int
+) -> None:
+    """All trials together are slower in each."""
+    rng, silent = np.random.default_rng(48), 0
+    for _ in range(studies):
+        seen = course(in_blocks(trials(rng, sd=sd), typical * trials(rng, share, size, sd=sd)))
+        is_right = seen.comparisons[0].verdict in (Verdict.WORSE, Verdict.INCONCLUSIVE)
+        silent += not is_right and not WORDS_OF_A_TAIL & {item.kind for item in seen.warnings}
+    assert silent <= 0.1 * studies
+
+
+def test_a_verdict_from_few_blocks_says_how_many_would_meet_what_it_has_not() -> None:
+    seen = {
+        (blocks, estimand): confirm(
+            [in_blocks(steady(blocks)[::-1], steady(blocks, 90))],
+            SequentialDesign(estimand=estimand, independent=True),
+        )
+        for blocks, estimand in (
+            (6, Estimand.TYPICAL),
+            (28, Estimand.TYPICAL),
+            (29, Estimand.TYPICAL),
+            (30, Estimand.TOTAL),
+        )
+    }
+    assert {look.comparisons[0].verdict for look in seen.values()} == {Verdict.BETTER}
+    warned = {
+        blocks: item
+        for (blocks, _), look in seen.items()
+        for item in look.warnings
+        if item.kind is WarningKind.RARE_TRIALS_UNSEEN
+    }
+    assert set(warned) == {6, 28}
+    assert warned[6].text == (
+        "spikes in up to 39 % of trials are not ruled out after 6 blocks; "
+        "whether all trials together say the same was not tested: fork, wall, B"
+    )
+    assert warned[6].advice == (
+        "29 blocks meet a spike that hits 10 % of trials 95 times of 100: ktrial run STUDY --confirm 30"
+    )
+
+
+@pytest.mark.parametrize(("first", "unmet", "blocks"), [(6, 0.33, 13.3), (15, 0.20, 15.6), (30, 0.042, 30.0)])
+def test_what_a_later_first_look_would_cost_and_save(first: int, unmet: float, blocks: float) -> None:
+    """Why verdicts from few blocks warn, and are not withheld: docs/statistics.md has these figures."""
+    rng, studies = np.random.default_rng(5), 600
+    design = SequentialDesign(looks=tuple(after for after in LOOKS if after >= first))
+    noise = 0.01 * (rng.standard_normal((studies, 60)) - rng.standard_normal((studies, 60)))
+    spikes = rng.random((studies, 60)) < 0.1
+    claimed, taken = first_claims(noise + math.log(0.94) + math.log(2) * spikes, design)
+    met_none = [not hit[:end].any() for hit, end in zip(spikes, taken, strict=True)]
+    silent = np.mean((claimed == Claim.BELOW) & met_none)
+    assert silent == pytest.approx(unmet, abs=4 * math.sqrt(unmet * (1 - unmet) / studies))
+    claimed, taken = first_claims(noise + math.log(1.05), design)
+    assert np.mean(claimed == Claim.ABOVE) == 1
+    assert taken.mean() == pytest.approx(blocks, abs=0.6)
+
+
+def test_an_open_verdict_is_not_asked_for_what_it_has_not_met() -> None:
+    """A warning of its own would say no more than 'undecided'."""
+    seen = confirm([in_blocks(steady(6)[::-1], steady(6, 100.4))], SequentialDesign(margin=0.001))
+    assert seen.comparisons[0].verdict is Verdict.INCONCLUSIVE
+    assert WarningKind.RARE_TRIALS_UNSEEN not in {item.kind for item in seen.warnings}
 
 
 @each_change_and_nightly

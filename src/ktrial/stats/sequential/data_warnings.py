@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import count
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +16,7 @@ from ktrial.model.comparison import FEWEST_BLOCKS, Comparison, Estimand, Verdict
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.stats.resolution import resolution
 from ktrial.stats.sequential.design import BlockedMetric, SequentialDesign
+from ktrial.stats.sequential.estimands import unseen_share
 from ktrial.stats.sequential.familywise import Finding
 from ktrial.stats.sequential.repeated_intervals import inflation, lag_one, presumed_correlation, typical
 from ktrial.stats.verdict_rules import Claim
@@ -27,6 +29,9 @@ _DRAWS = 2000
 _HELD = 0.6
 """Up to this correlation of neighbouring blocks the level was found to hold."""
 _FEWEST_ALIKE = 2
+_MET = 0.1
+"""The share of trials with a spike that so many blocks should have met that a verdict is from."""
+_MOST_PLACES = 3
 _ALIKE = 1e-12
 """Two ratios that are one but for the last digits of their logarithms."""
 
@@ -264,9 +269,34 @@ def early_stopping(
     text = f"the study stopped as soon as a difference was certain: {'; '.join(early)}"
     advice = (
         "that makes the difference look larger than it is; for its size, run fresh blocks of a fixed number: "
-        f"ktrial run STUDY --confirm {max(20, FEWEST_BLOCKS.get(design.estimand, 0))}"
+        f"ktrial run STUDY --confirm {_blocks_to_confirm(design)}"
     )
     return [DataWarning(kind=WarningKind.EARLY_STOPPING, text=text, advice=advice)]
+
+
+def _blocks_to_confirm(design: SequentialDesign) -> int:
+    return max(FEWEST_BLOCKS[Estimand.TOTAL], FEWEST_BLOCKS.get(design.estimand, 0))
+
+
+def rare_trials_unseen(comparisons: Iterable[Comparison], design: SequentialDesign) -> list[DataWarning]:
+    """Verdicts on typical trials from so few blocks that one trial in ten may be slow, and none was met."""
+    enough = next(blocks for blocks in count(1) if unseen_share(blocks) <= _MET)
+    few = [
+        comparison
+        for comparison in comparisons
+        if comparison.unseen is not None and comparison.blocks < enough and not comparison.tails_disagree
+    ]
+    if not few or design.estimand is not Estimand.TYPICAL:
+        return []
+    widest = max(few, key=lambda comparison: comparison.unseen or 0.0)
+    places = [f"{item.workload}, {item.metric}, {item.treatment}" for item in few[:_MOST_PLACES]]
+    places += [f"and {len(few) - _MOST_PLACES} more"] if len(few) > _MOST_PLACES else []
+    text = f"{widest.bound}; whether all trials together say the same was not tested: {'; '.join(places)}"
+    advice = (
+        f"{enough} blocks meet a spike that hits {_MET * 100:.0f} % of trials 95 times of 100: "
+        f"ktrial run STUDY --confirm {_blocks_to_confirm(design)}"
+    )
+    return [DataWarning(kind=WarningKind.RARE_TRIALS_UNSEEN, text=text, advice=advice)]
 
 
 def tails_disagree(comparisons: Iterable[Comparison], design: SequentialDesign) -> list[DataWarning]:

@@ -18,6 +18,7 @@ from ktrial.stats.sequential.data_warnings import (
     checks,
     doubts,
     early_stopping,
+    rare_trials_unseen,
     tails_disagree,
 )
 from ktrial.stats.sequential.design import BlockedMetric, SequentialDesign, fewest_blocks
@@ -104,6 +105,7 @@ def look(measured: Sequence[BlockedMetric], design: SequentialDesign, *, final: 
     if ahead is None:
         warnings += early_stopping(comparisons, findings, design)
         warnings += tails_disagree(comparisons, design)
+        warnings += rare_trials_unseen(comparisons, design)
         # With one look only, the study's number of blocks is fixed, and a permutation test is valid.
         warnings += doubts(comparisons, measured, design.alpha) if design.looks_once else []
     return Look(blocks, ahead, tuple(comparisons), tuple(warnings))
