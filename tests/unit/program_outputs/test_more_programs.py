@@ -14,6 +14,32 @@ from ktrial.workloads import find
 
 Number = tuple[tuple[float, ...], str, Direction]
 READ: list[tuple[str, str, dict[str, Number]]] = [
+    (
+        "cyclictest",
+        "cyclictest-2.30.txt",
+        {"latency": ((3000,), "ns", LOWER), "worst latency": ((4000,), "ns", LOWER)},
+    ),
+    (
+        "cyclictest",
+        "cyclictest-2.40.txt",
+        {"latency": ((1000 * (952 * 133132 + 624 * 229065) / 1576,), "ns", LOWER)},
+    ),
+    ("cyclictest", "cyclictest-histogram.txt", {"worst latency": ((85_000,), "ns", LOWER)}),
+    ("hey", "hey-2018.txt", {"requests": ((870.9148,), "1/s", HIGHER), "latency": ((0.111,), "s", LOWER)}),
+    ("hey", "hey-percent-signs.txt", {"latency p99": ((0.4,), "s", LOWER)}),
+    ("oha-json", "oha-1.x-deadline.json", {"requests": ((27534 / 10.003229588,), "1/s", HIGHER)}),
+    ("oha-json", "oha-sorted-keys.json", {"latency p50": ((0.029952542,), "s", LOWER)}),
+    (
+        "vegeta",
+        "vegeta-12.json",
+        {"throughput": ((363.9949730103768,), "1/s", HIGHER), "latency p99": ((2137.159641,), "ms", LOWER)},
+    ),
+    (
+        "vegeta",
+        "vegeta-12.txt",
+        {"throughput": ((10.03,), "1/s", HIGHER), "latency": ((10.672,), "ms", LOWER)},
+    ),
+    ("vegeta", "vegeta-6.txt", {"latency p50": ((0.457817,), "ms", LOWER)}),
     ("asv", "asv-1.json", {"time_units.mem_unit: memory": ((728,), "B", LOWER)}),
     (
         "asv",
@@ -129,6 +155,16 @@ def test_each_format_works_as_a_workload_s_metrics(name: str, file: Path) -> Non
 # --- What is no right number.
 
 REFUSED: list[tuple[str, str, tuple[str, str], str]] = [
+    ("cyclictest", "cyclictest-2.30.txt", ("Avg:    3", "Avg:    9"), "its average is 9, from 3 to 4"),
+    ("cyclictest", "cyclictest-2.40.txt", ("T: 0", "T: 2"), "the threads 1, 2 are told of"),
+    ("cyclictest", "cyclictest-histogram.txt", ("00081 00085", "00085"), "different numbers of threads"),
+    ("hey", "hey-2018.txt", ("[200] 10000", "[500] 10000"), "not all requests were answered: status 500"),
+    ("hey", "hey-2018.txt", ("870.9148", "87.9148"), "are not 10000 in 11.4822 s"),
+    ("oha-json", "oha-1.x-deadline.json", ('"200": 27534', '"501": 27534'), "not all requests were answered"),
+    ("oha-json", "oha-1.x-deadline.json", ("27534", "2753"), "requests a second are not 2773"),
+    ("vegeta", "vegeta-12.json", ('"success":1', '"success":0.9'), "only 90 % of the requests"),
+    ("vegeta", "vegeta-12.txt", ("22.007ms", "2.007ms"), "they do not grow"),
+    ("vegeta", "vegeta-12.txt", ("10.03, 10.03", "10.03, 1.03"), "1.03 a second are not 300 requests"),
     ("perf-bench", "perf-bench-sched-pipe-6.1.txt", ("355998", "35599"), "do not take 2.809"),
     ("schbench", "schbench-old.txt", ("*99.0000th: 2572", "*99.0000th: 25"), "percentiles do not grow"),
     ("schbench", "schbench-reports.txt", ("runtime 30", "runtime 20"), "its runtime did not grow"),
