@@ -37,7 +37,7 @@ LARGER = math.log(1.02)
 MOST_FALSE = 0.055
 LEAST_COVERAGE = 0.94
 LEAST_WARNED = 0.9
-_WARNED_OF = 60
+_WARNED_OF = 400
 """Studies of a generator that are looked through for warnings."""
 _OF_FEW_BLOCKS = (WarningKind.EARLY_STOPPING, WarningKind.RARE_TRIALS_UNSEEN)
 """Warnings that say nothing odd of the numbers, but that there are few of them."""

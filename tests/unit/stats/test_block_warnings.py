@@ -88,3 +88,33 @@ def test_values_that_a_coarse_clock_gave_are_told() -> None:
     rng = np.random.default_rng(13)
     coarse = {label: np.round(10 + rng.normal(0, 0.1, 30), 1) for label in "AB"}
     assert WarningKind.COARSE_VALUES in kinds(ordered(coarse))
+
+
+def is_like_the_last(rng: np.random.Generator, blocks: int, *weights: float) -> np.ndarray:
+    """Noise of 1 % of which each value has some of those before it."""
+    values = list(rng.normal(0, 0.01, 50 + blocks))
+    for at in range(len(weights), len(values)):
+        values[at] += sum(weight * values[at - 1 - lag] for lag, weight in enumerate(weights))
+    return np.asarray(values[50:])
+
+
+@pytest.mark.parametrize(
+    ("weights", "shared", "least", "most"),
+    [
+        ((), (), 0.0, 0.05),  # nothing odd: a false alarm
+        ((0.3, 0.3), (), 0.9, 1.0),
+        ((0.4,), (), 0.75, 1.0),
+        ((), (0.9,), 0.0, 0.3),  # what blocks share divides out
+    ],
+)
+def test_trials_that_are_like_those_before_them_are_told(
+    weights: tuple[float, ...], shared: tuple[float, ...], least: float, most: float
+) -> None:
+    """Of two arms, with a pattern over two blocks that the log ratios' neighbours show too rarely."""
+    rng, studies = np.random.default_rng(47), 150
+    warned = 0
+    for _ in range(studies):
+        common = is_like_the_last(rng, 60, *shared) if shared else 0.0
+        values = {label: 100 * np.exp(is_like_the_last(rng, 60, *weights) + common) for label in "AB"}
+        warned += WarningKind.AUTOCORRELATION in kinds(ordered(values))
+    assert least <= warned / studies <= most
