@@ -77,6 +77,8 @@ class Confirmed:
     """What came of the study."""
 
     study: str = ""
+    treatment: str = ""
+    """What the study calls the second candidate; empty where it has no third."""
     explanations: dict[str, Explanation] = field(default_factory=dict)
     """Target's label → the first candidate against the second, by function."""
 
@@ -207,6 +209,7 @@ class ExactBisection:
             notes=tuple(getattr(self.ground, "notes", ())),
             stopped=search.stopped,
             study=confirmed.study,
+            treatment=confirmed.treatment,
             explanations=confirmed.explanations,
         )
 
@@ -232,7 +235,8 @@ def confirm(terms: Terms, setups: Mapping[str, Setup], runs: Runs) -> Confirmed:
                 "after": why.after.model_copy(update={"label": after}),
             }
             explanations[target.label] = why.model_copy(update=sides)
-    return Confirmed(study.name, explanations)
+    labels = [treatment.label for treatment in treatments(record.study)]
+    return Confirmed(study.name, labels[1] if len(labels) > 2 else "", explanations)
 
 
 def study_of(

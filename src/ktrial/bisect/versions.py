@@ -188,6 +188,7 @@ class VersionBisection:
             notes=tuple(self._notes(searches, memory.numbers)),
             stopped=next((search.stopped for search in searches if search.stopped), ""),
             study=confirmed.study,
+            treatment=confirmed.treatment,
             explanations=confirmed.explanations,
         )
 

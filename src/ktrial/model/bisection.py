@@ -126,6 +126,8 @@ class BisectResult(Model):
     """In real time: the probability that any of the search's decisions is wrong, at most."""
     study: str = ""
     """The study that holds A, A with the causes, and B: for `ktrial explain`, `ktrial report`."""
+    treatment: str = Field(default="", exclude=True)
+    """What the study calls A with the causes, where it holds more than two candidates."""
     explanations: dict[str, Explanation] = Field(default_factory=dict, exclude=True)
     """Target's label → A against A with the causes, by function."""
 

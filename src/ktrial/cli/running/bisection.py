@@ -1,5 +1,6 @@
 """What `ktrial bisect` runs and prints: how candidates are measured, the plan, the progress, the result."""
 
+import shlex
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -278,7 +279,9 @@ def print_bisection(result: BisectResult, console: Console, top: int, *, whole: 
     ]
     nets = [f"{label} {breakable(net_sentence_of(why, None))}" for label, why in explained]
     screen.lines(nets, "cause by function", heading="why, in instructions per operation:")
-    next_step = f"ktrial {'explain' if explained else 'show'} {result.study}" if result.study else ""
+    words = ["ktrial", "explain" if explained else "show", result.study]
+    words += ["--to", result.treatment] if explained and result.treatment else []
+    next_step = shlex.join(words) if result.study else ""
     if whole and explained:
         from ktrial.cli.render.explanation import print_explanation
 
@@ -314,7 +317,12 @@ def answer(result: BisectResult) -> str:
         why = result.stopped or "it is spread over many, none of which is beyond the margin"
         return f"{causes} explain a part; what is left of {left} was not found: {why}."
     verb = "explains" if len(result.causes) == 1 and len(result.causes[0].members) == 1 else "explain"
-    return f"{causes} {verb} the difference."
+    changes = ", ".join(
+        f"{target.label} {number_format.change(target.reached / target.before)}"
+        for target in result.targets
+        if target.differs and target.reached and target.before
+    )
+    return f"{causes} {verb} the difference{f': {changes}' if changes else ''}."
 
 
 def as_json(result: BisectResult) -> dict[str, Any]:
