@@ -123,6 +123,44 @@ def test_what_stands_beside_a_verdict_is_in_every_output(
         assert "are not ruled out after" in written
 
 
+def test_equivalent_says_in_the_same_sentence_what_is_not_ruled_out_in_every_output(
+    cli: CommandLine, tmp_path: Path
+) -> None:
+    """No block has met a spike."""
+    machine = ScriptedMachine(_steady, mode=Mode.TIMED)
+    timing = Timing(blocks=20, stopping=Stopping.FIXED)
+    stored = a_study(name="alike", workloads=("fork",), timing=timing)
+    with open_store(tmp_path / "store" / "ktrial.db") as store:
+        run(stored, store=store, machine=machine, resources=scripted_resources(), observer=Observer())
+    cli.machine(machine)
+    told = _json(cli("show", "alike", "--json").output)
+    assert told["comparisons"][0]["verdict"] == "equivalent"
+    assert told["comparisons"][0]["unseen"] > 0.02
+    page = tmp_path / "page.html"
+    assert cli("report", "alike", "--html", page).status == 0
+    for output in (
+        told["answer"],
+        cli("show", "alike").output,
+        cli("show", "alike", "-v").output,
+        cli("report", "alike", "--markdown").output,
+        page.read_text(),
+    ):
+        sentence = re.search(
+            r"fork stayed equivalent ((?!\. ).)*are not ruled out after 20 blocks\.", _plain(output)
+        )
+        assert sentence, output[:2000]
+        assert "spikes in up to 14 % of trials" in sentence[0]
+
+
+def _plain(output: str) -> str:
+    return " ".join(output.replace("\u00a0", " ").replace("&#160;", " ").split())
+
+
+def _steady(boot: Boot, run: Run) -> StepResult:
+    rng = random.Random(digest([boot.kernel.name, run.argv]))
+    return StepResult(step=0, do="run", exit=0, stdout=str(1000 * (1 + rng.gauss(0.0, 0.002))))
+
+
 def test_what_verdicts_are_about_is_chosen_before_the_first_trial(
     cli: CommandLine, study: Path, of_time: ScriptedMachine
 ) -> None:
