@@ -49,15 +49,17 @@ class CyclictestText:
 
     def recognises(self, text: str) -> bool:
         """Whether it has a thread's line, or a histogram's end."""
-        plain = "\n".join(_plain(text))
-        if '"resolution_in_ns"' in plain:
+        if '"resolution_in_ns"' in text or not ("T:" in text or "# Histogram" in text):
             return False
+        plain = "\n".join(_plain(text))
         return bool(re.search(r"^T: *\d+ \( *\d+\) P: *\d+ I:", plain, re.MULTILINE)) or (
             "# Histogram" in plain and "# Avg Latencies:" in plain
         )
 
     def read(self, text: str) -> Report:
         """Mean and worst. Raises OutputDamaged, OutputEmpty."""
+        if not ("T:" in text or "# Histogram" in text):
+            raise OutputEmpty(format=self.name, problem="it tells of no thread")
         plain = "\n".join(_plain(text))
         if failure := _LINES.failure_of(plain):
             raise OutputEmpty(format=self.name, problem=f"it says {failure}")

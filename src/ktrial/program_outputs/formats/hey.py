@@ -48,8 +48,8 @@ class Hey:
     def recognises(self, text: str) -> bool:
         """Whether it has what only hey prints; oha prints a success rate besides."""
         return (
-            bool(re.search(r"^\s+Requests/sec:\s", text, re.MULTILINE))
-            and bool(re.search(r"^\s+Slowest:\s+\S+ secs", text, re.MULTILINE))
+            bool(re.search(r"^[ \t]+Requests/sec:\s", text, re.MULTILINE))
+            and bool(re.search(r"^[ \t]+Slowest:\s+\S+ secs", text, re.MULTILINE))
             and "Success rate:" not in text
         )
 
@@ -57,7 +57,9 @@ class Hey:
         """Rate and latencies. Raises OutputDamaged, OutputEmpty."""
         if "Error distribution:" in text:
             raise OutputEmpty(format=self.name, problem="not all requests were answered: there are errors")
-        rate = measured(the_only(r"^\s+Requests/sec:\s+(\S+)$", text, self.name), self.name, "Requests/sec")
+        rate = measured(
+            the_only(r"^[ \t]+Requests/sec:\s+(\S+)$", text, self.name), self.name, "Requests/sec"
+        )
         answers, seconds = self._answers(text), self._seconds("Total", text)
         if not rate or not answers:
             raise OutputEmpty(format=self.name, problem="no request was answered")
@@ -79,20 +81,20 @@ class Hey:
 
     def _answers(self, text: str) -> float:
         """How many good answers there are."""
-        codes = re.findall(r"^\s+\[(\d+)\]\s+(\d+) responses$", text, re.MULTILINE)
+        codes = re.findall(r"^[ \t]+\[(\d+)\]\s+(\d+) responses$", text, re.MULTILINE)
         if bad := [code for code, _ in codes if not code.startswith(("2", "3"))]:
             problem = f"not all requests were answered: status {', '.join(bad)}"
             raise OutputEmpty(format=self.name, problem=problem)
         return sum(measured(count, self.name, f"status {code}") for code, count in codes)
 
     def _seconds(self, name: str, text: str) -> float:
-        return measured(the_only(rf"^\s+{name}:\s+(\S+) secs\.?$", text, self.name), self.name, name)
+        return measured(the_only(rf"^[ \t]+{name}:\s+(\S+) secs\.?$", text, self.name), self.name, name)
 
     def _percentiles(self, text: str) -> Iterator[tuple[Column, float]]:
         smallest = 0.0
         for column in _PERCENTILES:
             percent = column.metric.removeprefix("latency p")
-            if printed := only(rf"^\s+{percent}%+ in (\S+) secs\.?$", text, self.name):
+            if printed := only(rf"^[ \t]+{percent}%+ in (\S+) secs\.?$", text, self.name):
                 value = measured(printed, self.name, column.metric)
                 if value < smallest:
                     raise OutputDamaged(format=self.name, where=column.metric, problem="percentiles fall")

@@ -60,10 +60,12 @@ class PerfBench:
 
     def recognises(self, text: str) -> bool:
         """Whether it has what only perf bench prints."""
-        return any(_TITLE.fullmatch(line.strip()) for line in lines_of(text))
+        return "# Running " in text and any(_TITLE.fullmatch(line.strip()) for line in lines_of(text))
 
     def read(self, text: str) -> Report:
         """The numbers. Raises OutputDamaged, OutputEmpty."""
+        if "# Running " not in text:
+            raise OutputEmpty(format=self.name, problem="no benchmark is named in it")
         values: dict[tuple[str, Column], float] = {}
         benchmark, function = "", ""
         for line in lines_of(text):

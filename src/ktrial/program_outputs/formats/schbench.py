@@ -82,7 +82,7 @@ class Schbench:
         if "RPS percentiles" in last:
             average = the_only(r"^average rps: (\S+)$", text, self.name)
             values[_RATE] = measured(average, self.name, "average rps")
-        elif rate := only(r"^\s*rps: (\S+) p95 ", text, self.name):
+        elif rate := only(r"^[ \t]*rps: (\S+) p95 ", text, self.name):
             values[_RATE] = measured(rate, self.name, "rps")
         read = (
             Measured(column.metric, (value,), column.unit, column.direction)

@@ -23,7 +23,7 @@ _RATES = (
 )
 _OF_EVENTS = {"transactions", "operations", "requests"}
 """Of these each event is one."""
-_PERCENTILE = r"^\s+approx\.\s+(?:99|95) percentile:\s+(\S+)ms$"
+_PERCENTILE = r"^[ \t]+approx\.\s+(?:99|95) percentile:\s+(\S+)ms$"
 _PERCENTILES = tuple(Column(f"latency p{percent}", "ms", _LOWER) for percent in ("95", "99"))
 _FILES = Column("file throughput", "MiB/s", _HIGHER)
 _FILE_RATE = r"^Read \S+  Written \S+  Total transferred \S+  \((\S+b)/sec\)"
@@ -149,7 +149,7 @@ class SysbenchBefore1:
         if value < _RESOLUTION_MS:
             notes.append(Note(f"the percentile is printed as {printed} ms: it is left out"))
             return {}
-        percent = the_only(r"^\s+approx\.\s+(\d+) percentile:", text, self.name)
+        percent = the_only(r"^[ \t]+approx\.\s+(\d+) percentile:", text, self.name)
         return {Column(f"latency p{percent}", "ms", _LOWER): value}
 
     def _number(self, pattern: str, text: str) -> float:
