@@ -12,6 +12,12 @@ from ktrial.program_outputs import OutputDamaged, OutputEmpty, OutputError
 from ktrial.target import StepResult
 from ktrial.workloads import find
 
+CRITERION = tuple(
+    nanoseconds / (166950 * (at + 1))
+    for at, nanoseconds in enumerate(
+        (6242910, 8815386, 16932240, 12787202, 23612336, 26697108, 32061208, 59973812, 61889745, 50203926)
+    )
+)
 Number = tuple[tuple[float, ...], str, Direction]
 READ: list[tuple[str, str, dict[str, Number]]] = [
     (
@@ -47,6 +53,38 @@ READ: list[tuple[str, str, dict[str, Number]]] = [
         {
             "benchmarks.time_sort(100): time": ((1.8311290342036977e-06,), "s", LOWER),
             "benchmarks.time_ranges_multi(100, 'range'): time": ((5.322195698640758e-07,), "s", LOWER),
+        },
+    ),
+    ("netperf", "netperf-tcp-rr.txt", {"transactions": ((10481.21,), "1/s", HIGHER)}),
+    ("netperf", "netperf-tcp-stream.txt", {"throughput": ((9407.41,), "Mbit/s", HIGHER)}),
+    ("netperf", "netperf-tcp-stream-cpu.txt", {"throughput": ((38910.63,), "Mbit/s", HIGHER)}),
+    ("netperf", "netperf-udp-stream.txt", {"sent": ((954.33,), "Mbit/s", HIGHER)}),
+    (
+        "benchmarkdotnet",
+        "benchmarkdotnet-0.15.8-full.json",
+        {
+            "BenchmarkDotNet.Samples.Memory.AllocEmptyList: time": ((77.49449412027995,), "ns", LOWER),
+            "BenchmarkDotNet.Samples.Memory.AllocExactList: memory": ((184,), "B/op", LOWER),
+        },
+    ),
+    (
+        "benchmarkdotnet",
+        "benchmarkdotnet-0.9.9.json",
+        {"BenchmarkDotNet.Samples.Intro.IntroJsonExport.Sleep10: time": ((10362283.085796878,), "ns", LOWER)},
+    ),
+    ("catch2", "catch2-2.11.txt", {"Fibonacci 20: time": ((41731,), "ns", LOWER)}),
+    ("catch2", "catch2-3.1.0.xml", {"SDK: time": ((1856890,), "ns", LOWER)}),
+    ("criterion", "criterion-0.5.1-raw.csv", {"time": (CRITERION, "ns", LOWER)}),
+    ("criterion", "criterion-0.5.1-sample.json", {"time": (CRITERION, "ns", LOWER)}),
+    ("criterion", "criterion-0.5.1-flat-estimates.json", {"time": ((61.59901351994021,), "ns", LOWER)}),
+    ("criterion", "criterion-0.5.1-estimates.json", {"time": ((33.71924022667958,), "ns", LOWER)}),
+    ("lmbench", "lmbench-2alpha8.txt", {"Pagefaults on /something.avi: latency": ((13098,), "µs", LOWER)}),
+    (
+        "lmbench",
+        "lmbench-3.txt",
+        {
+            "Pipe bandwidth: throughput": ((18.71,), "MB/s", HIGHER),
+            "context switch, 16 processes of 32k: latency": ((36.46,), "µs", LOWER),
         },
     ),
     (
@@ -108,7 +146,11 @@ def test_every_metric_that_is_read_stands_in_its_format_s_table(
     assert got <= known
 
 
-@pytest.mark.parametrize(("name", "file"), sorted({name: file for name, file, _ in READ}.items()))
+ONE_REPORT = {name: file for name, file, _ in READ if name != "lmbench"}
+"""Lines of lmbench's programs are put together."""
+
+
+@pytest.mark.parametrize(("name", "file"), sorted(ONE_REPORT.items()))
 def test_two_reports_in_one_output_are_no_report(name: str, file: str) -> None:
     with pytest.raises(OutputDamaged):
         program_outputs.find(name).read(text_of(file).rstrip() + "\n" + text_of(file))
@@ -155,6 +197,28 @@ def test_each_format_works_as_a_workload_s_metrics(name: str, file: Path) -> Non
 # --- What is no right number.
 
 REFUSED: list[tuple[str, str, tuple[str, str], str]] = [
+    (
+        "benchmarkdotnet",
+        "benchmarkdotnet-0.9.9.json",
+        ('"Max": 10436', '"Max": 1043'),
+        "and its Max 1.04301e+06",
+    ),
+    ("benchmarkdotnet", "benchmarkdotnet-0.9.9.json", ('"Sleep20"', '"Sleep10"'), "it is there twice"),
+    ("catch2", "catch2-2.11.txt", ("341 ns", "345 ns"), "outside its interval"),
+    ("catch2", "catch2-2.11-zeros.txt", (" 1 ns", " 0 ns"), "no benchmark has a mean above 0"),
+    ("catch2", "catch2-3.1.0.xml", ("<mean value", "<mode value"), "it has no mean"),
+    ("criterion", "criterion-0.5.1-raw.csv", (",ns,", ",cycles,"), "its unit is 'cycles', no time"),
+    ("criterion", "criterion-0.5.1-raw.csv", (",ns,333900", ",ns"), "line 3: it has 7 fields, not 8"),
+    ("criterion", "criterion-0.5.1-sample.json", ("166950.0,333900.0", "333900.0"), "9 iters and 10 times"),
+    (
+        "criterion",
+        "criterion-0.5.1-estimates.json",
+        ('"slope":{', '"slope":{"point_estimate":1,'),
+        "there twice",
+    ),
+    ("netperf", "netperf-tcp-stream.txt", ("10^6bits/sec", "MBytes/sec"), "it is not there"),
+    ("netperf", "netperf-tcp-stream.txt", ("   9407.41", ""), "the test prints another"),
+    ("netperf", "netperf-udp-stream.txt", ("18212      0", "1821      0"), "are not 954.33 Mbit/s"),
     ("cyclictest", "cyclictest-2.30.txt", ("Avg:    3", "Avg:    9"), "its average is 9, from 3 to 4"),
     ("cyclictest", "cyclictest-2.40.txt", ("T: 0", "T: 2"), "the threads 1, 2 are told of"),
     ("cyclictest", "cyclictest-histogram.txt", ("00081 00085", "00085"), "different numbers of threads"),
@@ -194,6 +258,15 @@ def test_what_is_no_right_number_is_refused(
 
 
 TOLD: list[tuple[str, str, tuple[str, str], str]] = [
+    ("benchmarkdotnet", "benchmarkdotnet-0.9.9.json", ("RELEASE", "DEBUG"), "it is a debug build"),
+    (
+        "criterion",
+        "criterion-0.5.1-raw.csv",
+        ("sums,xor,64,,,8815386.0,ns,333900\n", ""),
+        "9 samples, no multiple",
+    ),
+    ("lmbench", "lmbench-2alpha8.txt", ("FIFO latency", "FOFO latency"), "1 of 14 lines was not understood"),
+    ("lmbench", "lmbench-3.txt", ("Simple read:", "Simple syscall:"), "from 1 to 2 values"),
     ("asv", "asv-1.json", (" 6.59472942352295e-05", " null"), "1 results failed; they are left out"),
     ("asv", "asv-1.json", (" 6.59472942352295e-05", " NaN"), "1 results were skipped"),
     ("asv", "asv-1.json", ("time_units.mem_unit", "time_units.track_unit"), "a unit that this file does not"),
@@ -210,3 +283,21 @@ TOLD: list[tuple[str, str, tuple[str, str], str]] = [
 def test_what_is_left_out_is_told(name: str, file: str, change: tuple[str, str], text: str) -> None:
     report = program_outputs.find(name).read(changed(file, change))
     assert text in " ".join(note.text for note in (*report.failures, *report.notes))
+
+
+def test_catch2_s_benchmarks_of_one_name_have_their_test_case_before_it() -> None:
+    text = changed("catch2-2.11.txt", ("Fibonacci~ 5!", "Fibonacci 20 "))
+    assert list(program_outputs.find("catch2").read(text).named()) == [
+        "Fibonacci 10: time",
+        "Fibonacci: Fibonacci 20: time",
+        "More Fibonacci: Fibonacci 20: time",
+        "Fibonacci-15_bench: time",
+    ]
+
+
+def test_benchmarkdotnet_s_launches_are_values() -> None:
+    before = '"LaunchIndex": 1,\n     "IterationIndex": 3,'
+    text = changed("benchmarkdotnet-0.15.8-full.json", (before, before.replace("1,", "2,", 1)))
+    values = program_outputs.find("benchmarkdotnet").read(text).measured[0].values
+    assert len(values) == 2
+    assert values[1] == pytest.approx(78.70677709579468)
