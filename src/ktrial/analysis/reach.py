@@ -108,7 +108,9 @@ class _Sign(NamedTuple):
         return happened > 0 and happened >= beside * _LEAST_SHARE
 
 
-_LESS_MEMORY = "give the guest less memory than the workload needs, now {memory} MiB: --memory 128M"
+_LESS_MEMORY = (
+    "give the guest less memory than the workload needs, now {memory} MiB: memory in [machine], or --memory"
+)
 _SWAPPED = _Sign(
     # Pages of zeros are swapped without a write since Linux 6.12.
     (
