@@ -166,7 +166,7 @@ def _of_many(by_treatment: dict[str, list[Comparison]], baseline: str) -> str:
     if set(ways) == {_UNDECIDED} and reasons:
         more = f" (and {number_format.counted(len(reasons) - 1, 'other reason')})" if reasons[1:] else ""
         why = f"{reasons[0]}{more}".replace(number_format.SPACE, " ")
-        return f"it is undecided whether anything changed with any of {len(by_treatment)} treatments: {why}"
+        return f"all is undecided with any of {len(by_treatment)} treatments: {why}"
     return "; ".join((f"of {len(by_treatment)} treatments {counted}", *largest))
 
 
@@ -272,8 +272,11 @@ def _clause(comparisons: list[Comparison], margin: float, *, several: bool) -> s
         every = f"{several_of} {counted}" if total > 1 else _name(first, comparisons)
         return f"{every} stayed equivalent (within {margin * 100:.3g} %) {route}"
     if len(open_) == total:
+        why = open_[0].reason or "all is inconclusive"
+        if several:
+            return f"{_name(first, comparisons) if total == 1 else 'all'} is undecided {route}: {why}"
         what = _name(first, comparisons) if total == 1 else "anything"
-        return f"it is undecided whether {what} changed {route}: {open_[0].reason or 'all is inconclusive'}"
+        return f"it is undecided whether {what} changed {route}: {why}"
     if total == 1 and first.verdict in _WAYS:
         way = "worse" if worse else "better"
         return f"{_name(first, comparisons)} got {way} {route}: {_by(first)}{_evidence(first)}"

@@ -90,7 +90,7 @@ def test_two_that_help_only_together_are_told(world: World, store: Store) -> Non
     assert beyond.effect == 400
     assert {"vm.inert_02", "vm.inert_21"} <= set(beyond.names)
     assert proof.unexplained == 1000
-    assert "Beyond what each of them has alone, these have +400" in lines(proof)
+    assert "Together these move the count by +400" in lines(proof)
 
 
 @pytest.mark.nightly
@@ -115,7 +115,7 @@ def test_interrupted_it_tells_what_it_knows_and_goes_on(world: World, store: Sto
     assert waiting.effect > 300
     text = "\n".join(known_so_far(interim))
     assert "Known so far of +1,000" in text
-    assert "Not divided up, +3" in text
+    assert "Only measured together, +3" in text
     world.interrupt_after = None
     world.have_a_new_machine()
     complete = proven(world, store).proof

@@ -25,8 +25,10 @@ def analyze(
     ),
     group_by: str | None = Option(None, metavar="COLUMN,…", help="CSV: the columns that name the groups."),
     value: str | None = Option(None, metavar="COLUMN", help="CSV: the column of numbers."),
-    unit: list[str] = Option(
-        [], metavar="NAME=UNIT", help="What a name of a unit means: mbit_s=Mbit/s, or widgets=widgets:higher."
+    unit: list[str] | None = Option(
+        None,
+        metavar="NAME=UNIT",
+        help="What a name of a unit means: mbit_s=Mbit/s, or widgets=widgets:higher.",
     ),
     baseline: str | None = Option(
         None, metavar="GROUP", help="The group to compare with; else the default one, else the first."
@@ -64,7 +66,7 @@ def analyze(
         direction=Direction(better) if better else None,
         estimand=Estimand(estimand or Estimand.TYPICAL),
     )
-    of_tables = importers.Choices(columns, value or "", units=_units(unit))
+    of_tables = importers.Choices(columns, value or "", units=_units(unit or []))
     results = importers.read_all([_named(text) for text in files], of_tables)
     if baseline:
         families = [family for result in results for family in result.families]

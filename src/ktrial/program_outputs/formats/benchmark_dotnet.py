@@ -95,7 +95,7 @@ class BenchmarkDotNet:
         return mean
 
     def _launches(self, name: str, measurements: Any) -> list[float]:
-        """The mean of each launch's results, in nanoseconds an operation."""
+        """The mean of each launch's results, in nanoseconds per operation."""
         launches: dict[int, list[float]] = defaultdict(list)
         rows = measurements if isinstance(measurements, list) else []
         for row in objects_of(rows, self.name, f"{name}, Measurements"):
