@@ -22,6 +22,7 @@ from ktrial.target import Failure, Read, Run, Step, StepResult, Write
 from ktrial.target.errors import GuestEnded
 from ktrial.workloads import Workload
 from ktrial.workloads.errors import WorkloadError
+from ktrial.workloads.frozen_files import FrozenFiles
 from ktrial.workloads.host_files import with_all_they_need
 
 CPUS_ONLINE = Read(path="/sys/devices/system/cpu/online")
@@ -189,6 +190,7 @@ def scripted_resources(
     workloads: Mapping[str, Workload] | None = None,
     missing: dict[str, KernelError] | None = None,
     builder: Builder | None = None,
+    frozen: FrozenFiles | None = None,
 ) -> Resources:
     """Every kernel is there but those in `missing`; every workload is a scripted one."""
 
@@ -210,6 +212,7 @@ def scripted_resources(
         workload=workload,
         files=with_all_they_need,
         builder=builder or default_builder(),
+        frozen=frozen,
     )
 
 

@@ -21,7 +21,7 @@ from ktrial.model.replication import (
     Word,
 )
 from ktrial.model.study import Study, StudyRecord
-from ktrial.model.trial import ReadingKind, Trial
+from ktrial.model.trial import CARRIED, ReadingKind, Trial
 from ktrial.model.workload import ALL_INSTRUCTIONS, EXACT_MODES, STRING_BYTES
 
 _OPPOSITE = {(Verdict.BETTER, Verdict.WORSE), (Verdict.WORSE, Verdict.BETTER)}
@@ -293,6 +293,7 @@ _LIKELY = (
     *((f"{_HOST_PROGRAM} {tool}", f"another build of {tool} made the disk") for tool in _DISK_MAKERS),
     (_HOST_PROGRAM, "a program that is measured is another"),
     (CPU, "the guest's CPU is another"),
+    (CARRIED.rstrip(), "what a workload brings into the guest is another"),
     (DISK, "something in the initial RAM disk is another"),
     (ENVIRONMENT, "the machine is another"),
     (OUTCOME, "trials ended otherwise"),
@@ -353,7 +354,9 @@ def _facts(trial: Trial) -> Iterator[tuple[str, str]]:
     yield COMMAND_LINE, provenance.command_line
     yield OUTCOME, trial.outcome.value
     for program_kind, digest in provenance.executed.items():
-        if program_kind not in _TOLD_APART:
+        if program_kind.startswith(CARRIED):
+            yield program_kind, digest[:12]
+        elif program_kind not in _TOLD_APART:
             yield f"{PROGRAMS} {program_kind}", digest[:12]
     for program_kind, name in ((DISK, DISK), ("plugin", PLUGIN)):
         if program_kind in provenance.executed:

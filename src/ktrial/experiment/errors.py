@@ -29,6 +29,21 @@ class StudyRefused(KtrialError):
     exit_code = 2
 
 
+class FilesChanged(StudyRefused):
+    """Trials are stored already that had other files of this host: one study would mix two programs."""
+
+    hint = (
+        "put the files back as they were, and the same command goes on; or run the study anew, in a store of "
+        "its own: --store NEW.db"
+    )
+
+    def __init__(self, workload: str, files: str) -> None:
+        which = f": {files}" if files else ""
+        super().__init__(
+            f"Workload {workload}: its files are others than those of the trials that are stored{which}."
+        )
+
+
 class TrialsNotMeasured(KtrialError):
     """The machine failed while it ran trials, each time that they were tried: nothing is concluded."""
 

@@ -71,7 +71,7 @@ def modules(disk: Disk) -> tuple[str, ...]:
 
 def files(disk: Disk, kernel: Kernel, resources: Resources) -> tuple[CarriedFile, ...]:
     """What the guest is given for it. Raises MachineToolMissing, UnknownModule."""
-    carried = resources.files("the study", (program(disk),))
+    carried = resources.named_files("the study", (program(disk),))
     if disk.kind is DiskKind.BRD and (paths := resources.modules(kernel, ("brd",))):
         carried += (CarriedFile(host=paths[-1], guest=_BRD),)
     return carried

@@ -1,8 +1,10 @@
 """From a study and a treatment to the systems that are booted for it."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ktrial.experiment import guest_storage, guest_swap
+from ktrial.experiment.errors import FilesChanged
 from ktrial.experiment.manipulation import (
     ManipulationCheck,
     TreatmentSetting,
@@ -25,10 +27,12 @@ from ktrial.model.design import (
 )
 from ktrial.model.kernel import Kernel
 from ktrial.model.machine import Boot, CgroupLimits
-from ktrial.model.study import Disk, Study, kernel_of
+from ktrial.model.study import Disk, Study, kernel_of, treatments
+from ktrial.model.trial import CARRIED, Trial
 from ktrial.model.workload import Mode, WorkloadUse
 from ktrial.target import Step, StepResult
 from ktrial.workloads import Workload
+from ktrial.workloads.frozen_files import NO_FILES, FileSet
 
 _THIS_SYSTEM = "host"
 _ON_SEVERAL = "exact-parallel"
@@ -45,6 +49,8 @@ class Job:
     workload: Workload
     boot: Boot
     settings: tuple[TreatmentSetting, ...]
+    carried: FileSet = NO_FILES
+    """What the workload brings into the guest."""
     disk: Disk | None = None
     """Made before the settings: one of them may be the disk's."""
     disk_steps: tuple[Step, ...] = ()
@@ -108,11 +114,27 @@ def obtained(study: Study, treatment: Treatment, resources: Resources, progress:
 
 
 def check_workloads(study: Study, resources: Resources) -> None:
-    """Raise WorkloadError for an unknown workload or a missing host file, before anything is fetched."""
+    """Raise WorkloadError for an unknown workload or a missing host file, before anything is fetched.
+
+    From now on those sources give the files as they are now.
+    """
     for use in study.workloads:
-        resources.workload(use).files(use)
-    resources.files("the study", study.machine.files)
-    resources.files("the scheduler", _schedulers(study))
+        for treatment in treatments(study):
+            resources.carried(_with_levels(study, treatment, use))
+    resources.named_files("the study", study.machine.files)
+    resources.named_files("the scheduler", _schedulers(study))
+
+
+def check_resumed(study: Study, stored: Iterable[Trial], resources: Resources) -> None:
+    """Raise FilesChanged where a workload brings other files than in trials that are stored already."""
+    for use in study.workloads:
+        for trial in stored:
+            before = trial.provenance.executed.get(f"{CARRIED}{use.label}", "")
+            treatment = trial.planned.treatment
+            after = resources.carried(_with_levels(study, treatment, use)).digest if before else ""
+            if before and after and before != after:
+                files = resources.frozen.differing(before, after) if resources.frozen else ""
+                raise FilesChanged(use.label, files)
 
 
 def jobs_of(study: Study, treatment: Treatment, kernel: Kernel, resources: Resources) -> tuple[Job, ...]:
@@ -140,8 +162,9 @@ def jobs_of(study: Study, treatment: Treatment, kernel: Kernel, resources: Resou
     for use in study.workloads:
         workload, with_levels = resources.workload(use), _with_levels(study, treatment, use)
         boot = common
-        if files := workload.files(with_levels):
-            boot = common.model_copy(update={"files": tuple(dict.fromkeys((*common.files, *files)))})
+        carried = resources.carried(with_levels)
+        if carried.files:
+            boot = common.model_copy(update={"files": tuple(dict.fromkeys((*common.files, *carried.files)))})
         jobs.append(
             Job(
                 label=use.label,
@@ -149,6 +172,7 @@ def jobs_of(study: Study, treatment: Treatment, kernel: Kernel, resources: Resou
                 workload=workload,
                 boot=boot,
                 settings=settings,
+                carried=carried,
                 disk=machine.disk,
                 disk_steps=disk_steps,
                 limits=limits,
@@ -165,8 +189,8 @@ def _boot(study: Study, treatment: Treatment, kernel: Kernel, resources: Resourc
     module_levels = _levels(study, treatment, FactorKind.MODULE)
     modules = [*machine.modules, *(str(level) for _, level in module_levels if level != AS_IT_IS)]
     files = [
-        *(resources.files("the study", machine.files) if machine.files else ()),
-        *resources.files("the scheduler", _schedulers(study)),
+        *(resources.named_files("the study", machine.files) if machine.files else ()),
+        *resources.named_files("the scheduler", _schedulers(study)),
     ]
     memory_levels = (level for _, level in _levels(study, treatment, FactorKind.MEMORY))
     memory_level = next(memory_levels, machine.memory_mib)
@@ -174,7 +198,7 @@ def _boot(study: Study, treatment: Treatment, kernel: Kernel, resources: Resourc
     parameters, more_memory = list(machine.boot), guest_swap.memory_mib(machine.swap_mib)
     if machine.swap_mib:
         modules += guest_swap.MODULES
-        files += resources.files("the study", guest_swap.programs())
+        files += resources.named_files("the study", guest_swap.programs())
         parameters += guest_swap.boot_parameters(machine.swap_mib, memory)
     if disk:
         modules += guest_storage.modules(disk)

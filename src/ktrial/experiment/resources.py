@@ -3,7 +3,7 @@
 They come from the layers below, or from what a test puts in their place.
 """
 
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -24,6 +24,7 @@ from ktrial.studyfile.references import RUNNING_KERNEL, Registry
 from ktrial.system_tools import Tool
 from ktrial.workloads import Workload, only_built_in
 from ktrial.workloads.command import RemoteCommand
+from ktrial.workloads.frozen_files import FileSet, FrozenFiles
 from ktrial.workloads.host_files import with_all_they_need
 
 # Kernels that a study builds from source: all of them configured first, then built.
@@ -179,10 +180,26 @@ class Resources:
     """What builds the kernels that a study describes."""
     kernel_tools: Callable[[KernelRef], tuple[Tool, ...]] = field(default=lambda _kernel: ())
     """What bringing a kernel needs of this system. Raises KernelError."""
+    frozen: FrozenFiles | None = field(default_factory=FrozenFiles)
+    """Keeps what guests are given as it was when these sources were first asked for it; None: nothing is
+    copied, since programs run where they are."""
 
     def with_kernels(self, obtain: Callable[[KernelRef, Progress], Kernel]) -> "Resources":
         """With kernels that are at hand: nothing is needed to bring them."""
         return replace(self, obtain=obtain, kernel_tools=lambda _kernel: ())
+
+    def carried(self, use: WorkloadUse) -> FileSet:
+        """The files that the workload of this use brings into a guest. Raises WorkloadError."""
+        workload = self.workload(use)
+        key = (use.label, use.model_dump_json())
+        return self._frozen(f"workload {use.label}", key, lambda: workload.files(use))
+
+    def named_files(self, who: str, names: tuple[str, ...]) -> tuple[CarriedFile, ...]:
+        """These files of this host, with what the programs among them need. Raises WorkloadError."""
+        return self._frozen(who, (who, names), lambda: self.files(who, names)).files
+
+    def _frozen(self, who: str, key: Hashable, collect: Callable[[], tuple[CarriedFile, ...]]) -> FileSet:
+        return self.frozen.of(who, key, collect) if self.frozen else FileSet(collect(), "")
 
     def kernel(self, name: str, progress: Progress) -> Kernel:
         """The kernel of a name that no study has. Raises KernelError."""
@@ -247,7 +264,7 @@ def sources_for(machine: Machine, resources: Resources) -> Resources:
         return resources
     if not isinstance(machine, RemoteMachine):
         kernel = machine.kernel()
-        return resources.with_kernels(lambda _name, _progress: kernel)
+        return replace(resources.with_kernels(lambda _name, _progress: kernel), frozen=None)
 
     running_kernel = cache(
         machine.kernel
@@ -259,7 +276,7 @@ def sources_for(machine: Machine, resources: Resources) -> Resources:
     def tools(kernel: KernelRef) -> tuple[Tool, ...]:
         return () if kernel.name in {"", RUNNING_KERNEL} else resources.kernel_tools(kernel)
 
-    return replace(resources, obtain=obtain, workload=_elsewhere(resources), kernel_tools=tools)
+    return replace(resources, obtain=obtain, workload=_elsewhere(resources), kernel_tools=tools, frozen=None)
 
 
 def _elsewhere(resources: Resources) -> Callable[[WorkloadUse], Workload]:

@@ -27,7 +27,7 @@ from ktrial.experiment.executor import (
     Withdrawn,
     chosen,
 )
-from ktrial.experiment.jobs import Job, check_workloads, jobs_of
+from ktrial.experiment.jobs import Job, check_resumed, check_workloads, jobs_of
 from ktrial.experiment.machine_lease import Leases
 from ktrial.experiment.observer import ActivityObserver, Observer, Pace
 from ktrial.experiment.resources import (
@@ -390,7 +390,9 @@ class _Session:
         self.study = in_stored_order(self.study, stored, self.observer)
         self.finished_keys = set(self.store.finished_keys(self.study_id, apart_from=self.replaced))
         if self.finished_keys:
-            self.store.trials(self.study_id)  # no verdict comes of damaged ones: told before others run
+            trials = self.store.trials(self.study_id)  # damaged ones are told before others run
+            if self.finished < len(self.plan.trials):
+                check_resumed(self.study, trials, self.resources)
         self.observer.study_planned(self.plan, self.finished)
 
     def _store_study(self) -> Study:

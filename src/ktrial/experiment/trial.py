@@ -30,6 +30,7 @@ from ktrial.model.machine import Boot, MachineIdentity
 from ktrial.model.profile import Profile
 from ktrial.model.trial import (
     BETWEEN_REASONS,
+    CARRIED,
     OPERATIONS,
     CounterDelta,
     Environment,
@@ -171,6 +172,7 @@ class TrialNotes:
 def _in_one_boot(machine: Machine, boot: Boot, jobs: Iterable[Job], notes: TrialNotes) -> None:
     with machine.start(boot) as target:
         for job in jobs:
+            notes.executed |= {f"{CARRIED}{job.label}": job.carried.digest} if job.carried.digest else {}
             notes.warnings += preflight.warnings_of(machine, job)
             notes.programs |= guest_storage.maker(job.disk, boot.files) if job.disk else {}
             notes.programs |= guest_swap.makers(job.before, boot.files)

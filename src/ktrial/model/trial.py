@@ -33,6 +33,9 @@ class Monitored(Model):
 
 OPERATIONS = "workload.operations"
 """The counter that all others of a trial's workload can be divided by."""
+CARRIED = "files of "
+"""Begins, in `Provenance.executed`, the name of the digest of what a workload brought into the guest; the
+workload's label follows."""
 WATCHED_FILES = "watched files"
 """In `Provenance.executed`, of exact machines: the digest of the names of all kernel files that are read
 around programs. A monitor of another package adds some, which moves exact counts in the last digits."""
@@ -124,7 +127,8 @@ class Provenance(Model):
     agent_digest: str = ""
     executed: dict[str, str] = Field(default_factory=dict, exclude_if=lambda value: not value)
     """SHA-256 of what was really executed, or gave names: `image`, `initial RAM disk`, `agent`, `workloads`,
-    `tasks`, `lockstep`, `coalesce`, `parallel`, `plugin`, `symbols`, `watched files`."""
+    `tasks`, `lockstep`, `coalesce`, `parallel`, `plugin`, `symbols`, `watched files`, and `files of` each
+    workload that brings some."""
     seed: int = 0
     snapshot: str = ""
     """The snapshot's key, or `plain boot` with the reason."""

@@ -10,12 +10,15 @@ from tests.support.making import a_study
 from tests.support.scripted import ScriptedMachine, ScriptedWorkload, number_of, scripted_resources
 from tests.support.sessions import Watching, ran
 
+from ktrial.experiment.errors import FilesChanged
+from ktrial.experiment.resources import Resources
 from ktrial.model.machine import Boot, CarriedFile
 from ktrial.model.study import plan
 from ktrial.model.trial import Outcome
 from ktrial.model.workload import Mode
 from ktrial.store.store import Store, open_store
 from ktrial.target import Run, StepResult
+from ktrial.workloads.frozen_files import FrozenFiles
 
 
 def test_a_study_runs_every_trial_and_has_a_result(store: Store) -> None:
@@ -97,3 +100,47 @@ def test_two_systems_of_one_treatment_are_prepared_each_once(store: Store) -> No
     machine = ScriptedMachine()
     ran(store, machine, a_study(workloads=("fork", "mine"), kernels=("debian:6.1",)), resources=resources)
     assert sorted(len(boot.files) for boot in machine.prepared) == [0, 1]
+
+
+def test_a_library_that_is_replaced_between_trials_changes_nothing(store: Store, tmp_path: Path) -> None:
+    library = tmp_path / "libit.so"
+    library.write_text("first")
+    carried = CarriedFile(host=library, guest="/lib/libit.so")
+    carried_contents: list[str] = []
+
+    def answer(boot: Boot, run: Run) -> StepResult:
+        carried_contents.extend(file.host.read_text() for file in boot.files)
+        library.write_text(f"version {len(carried_contents)}")
+        return number_of(boot, run)
+
+    resources = scripted_resources(
+        {"mine": ScriptedWorkload("mine", (carried,))}, frozen=FrozenFiles(tmp_path / "kept")
+    )
+    study = a_study(workloads=("mine",))
+    record = ran(store, ScriptedMachine(answer), study, resources=resources)
+    assert carried_contents == ["first"] * 6
+    assert len({trial.provenance.executed["files of mine"] for trial in record.trials}) == 1
+
+
+def test_a_study_goes_on_with_the_same_files_only(store: Store, tmp_path: Path) -> None:
+    library = tmp_path / "libit.so"
+    library.write_text("first")
+    carried = CarriedFile(host=library, guest="/lib/libit.so")
+
+    def resources() -> Resources:
+        workloads = {"mine": ScriptedWorkload("mine", (carried,))}
+        return scripted_resources(workloads, frozen=FrozenFiles(tmp_path / "kept"))
+
+    study = a_study(workloads=("mine",))
+    finished = ran(store, ScriptedMachine(), study, resources=resources())
+    store.delete(finished.id)
+    study_id = store.study(study)
+    for trial in finished.trials[:2]:
+        store.add_trial(study_id, trial)
+    library.write_text("second")
+    machine = ScriptedMachine()
+    with pytest.raises(FilesChanged, match=r"Workload mine: its files are others .*: /lib/libit\.so\.$"):
+        ran(store, machine, study, resources=resources())
+    assert machine.prepared == []
+    library.write_text("first")
+    assert len(ran(store, machine, study, resources=resources()).trials) == 6
