@@ -1,8 +1,9 @@
 """Tables: one row a run, or one row a group with mean, standard error and standard deviation."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import overload
 
 from ktrial.format.number_format import counted, percentage
@@ -16,6 +17,9 @@ from ktrial.program_outputs.reading import number
 from ktrial.program_outputs.units import Unit, scaled, unit_named
 
 _SHOWN = 8
+_FEW_REPEATS = 0.05
+"""Of all numbers: where more are there twice, they were printed too coarsely to be told apart."""
+_TELLING_DIGITS = 4
 _MISSING = {"", "-", "---", "na", "n/a", "nan", "null", "none"}
 _YES, _NO = {"1", "yes", "true", "*"}, {"0", "no", "false", ""}
 
@@ -34,6 +38,7 @@ class _Reader:
         self._missing = 0
         self._unknown: dict[str, None] = {}
         self._converted: dict[str, list[str]] = {}
+        self._repeats: list[str] = []
 
     def places(self, column: str) -> int:
         """Decimals with which a column was printed: trailing zeros may have been lost on the way."""
@@ -63,6 +68,11 @@ class _Reader:
         if self._missing:
             text = f"{self._missing} rows have no number in {self._columns.value}; they are left out"
             yield text, "if runs failed there, find out why: what is left may be the better part"
+        if self._repeats:
+            more = f"; and {len(self._repeats) - 1} more like it" if len(self._repeats) > 1 else ""
+            yield f"{self._repeats[0]}{more}", "look whether rows were copied, or left out"
+        if (lines := _doubled(self._rows, columns=self._columns)) is not None:
+            yield f"lines {lines[0]} and {lines[1]} are the same", "look whether one is a copy of the other"
         for unit, others in self._converted.items():
             yield (
                 f"numbers in {', '.join(others)} were converted to {unit}",
@@ -133,6 +143,7 @@ class _Reader:
                     raise _damaged(self._file, row.line, f"{columns.value} is {value:g}: below zero")
                 split[self._label(row)].append((row, self._in_unit(value, row, unit)))
                 check_groups(self._file, len(split))
+        self._repeats += _uneven(self._columns.run, split)
         return [
             Group(
                 label=label,
@@ -228,6 +239,34 @@ class _Reader:
         if text not in _YES | _NO:
             raise _damaged(self._file, row.line, f"{column} is {row.cells[column]!r}; 1 or 0 is expected")
         return text in _YES
+
+
+def _uneven(run: str, groups: Mapping[str, Sequence[tuple[CsvLine, float]]]) -> Iterator[str]:
+    """Runs that a group has twice, or that others have and it has not; none where no column numbers them."""
+    runs = {label: [row.cells[run] for row, _ in measured] for label, measured in groups.items() if run}
+    every = dict.fromkeys(name for of_group in runs.values() for name in of_group)
+    numbers = sorted(int(name) for name in every if name.isdecimal())
+    for label, of_group in runs.items():
+        lines = {name: row.line for name, (row, _) in zip(of_group, groups[label], strict=True)}
+        if twice := next((name for name in lines if of_group.count(name) > 1), ""):
+            yield f"line {lines[twice]}: {label} has {run} {twice} twice"
+        if missing := [name for name in every if name not in lines]:
+            yield f"{label} has no {run} {', '.join(missing[:_SHOWN])}{', …' if missing[_SHOWN:] else ''}"
+    if len(numbers) == len(every) and numbers and numbers[-1] - numbers[0] >= len(numbers):
+        gap = next(before + 1 for before, after in pairwise(numbers) if after > before + 1)
+        yield f"no row is of {run} {gap}"
+
+
+def _doubled(rows: Sequence[CsvLine], columns: Columns) -> tuple[int, int] | None:
+    """The lines of two rows that follow each other and are the same, where numbers hardly ever repeat."""
+    cells = [row.cells[columns.value] for row in rows]
+    if len(cells) - len(set(cells)) > max(1, _FEW_REPEATS * len(cells)):
+        return None
+    for row, below in pairwise(rows):
+        digits = row.cells[columns.value].replace(".", "").lstrip("-0")
+        if row.cells == below.cells and len(digits) >= _TELLING_DIGITS:
+            return row.line, below.line
+    return None
 
 
 def _is_never_below_zero(unit: Unit | None) -> bool:

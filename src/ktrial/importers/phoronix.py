@@ -1,6 +1,7 @@
 """Phoronix Test Suite's composite.xml: every run's value, from RawString."""
 
 import json
+from statistics import fmean, median
 from xml.etree.ElementTree import Element
 
 from defusedxml import DefusedXmlException, EntitiesForbidden
@@ -14,6 +15,10 @@ from ktrial.model.workload import Direction
 from ktrial.program_outputs.reading import number
 from ktrial.program_outputs.units import direction_of
 
+_NAMES = ("Title", "Description", "Scale", "Proportion")
+"""What a result is called, in which unit it is, and which way is better: there, if empty, in every result."""
+_SAME = 0.005
+"""How far a result may be from the mean of its runs: outliers are dropped, and decimals."""
 _DIRECTIONS = {"HIB": Direction.HIGHER, "LIB": Direction.LOWER}
 
 
@@ -40,6 +45,7 @@ class Phoronix:
                 group.model_copy(update={"conditions": conditions.get(group.label, {})}) for group in groups
             ]
             warnings += problems
+            warnings += [_incomplete(file.name, result, name) for name in _NAMES if result.find(name) is None]
             if groups:
                 families.append(_family(result, groups, stamps))
         if not families:
@@ -117,6 +123,8 @@ def _groups(file: SourceFile, result: Element) -> tuple[list[Group], list[DataWa
     warnings = []
     source, title = file.name, _text(result, "Title")
     for entry in result.iter("Entry"):
+        if not _text(entry, "Identifier"):
+            warnings.append(_incomplete(file.name, result, f"Identifier in entry {len(groups) + 1}"))
         label = _text(entry, "Identifier") or f"entry {len(groups) + 1}"
         check_groups(file, len(groups))
         while any(group.label == label for group in groups):
@@ -132,9 +140,18 @@ def _groups(file: SourceFile, result: Element) -> tuple[list[Group], list[DataWa
             groups.append(Group(label=label, summary=Summary(mean=rounded(mean, decimals(value)))))
         else:
             warnings.append(_no_number(source, title, label, value))
+        if values and (mean := number(value)) is not None and _is_other(mean, values, decimals(value)):
+            warnings.append(_contradiction(source, title, label, value, values))
         if failed:
             warnings.append(_failed(source, title, label, failed, len(values)))
     return groups, warnings
+
+
+def _is_other(mean: float, values: tuple[float, ...], places: int) -> bool:
+    """Whether a printed result is neither the mean of its runs nor one of them."""
+    of_runs = (fmean(values), median(values), min(values), max(values))
+    slack = 10.0**-places + _SAME * abs(mean)
+    return all(abs(mean - value) > slack for value in of_runs)
 
 
 def _run_times(text: str) -> int:
@@ -147,6 +164,25 @@ def _run_times(text: str) -> int:
     if isinstance(times, list):
         return len(times)
     return len([time for time in times.split(":") if time.strip()]) if isinstance(times, str) else 0
+
+
+def _incomplete(source: str, result: Element, name: str) -> DataWarning:
+    title = _text(result, "Title") or _text(result, "Identifier") or "a result"
+    return DataWarning(
+        kind=WarningKind.INPUT_INCOMPLETE,
+        text=f"{source}: {title} has no {name}",
+        advice="every result that the suite writes has one: look whether the file was changed",
+    )
+
+
+def _contradiction(
+    source: str, title: str, label: str, printed: str, values: tuple[float, ...]
+) -> DataWarning:
+    return DataWarning(
+        kind=WarningKind.IMPOSSIBLE_SUMMARY,
+        text=f"{source}: {title}, {label}: Value is {printed}, and the mean of RawString {fmean(values):g}",
+        advice="the runs are taken; one of the two was changed",
+    )
 
 
 def _failed(source: str, title: str, label: str, failed: int, good: int) -> DataWarning:

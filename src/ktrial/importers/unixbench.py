@@ -25,14 +25,33 @@ _COPIES = re.compile(r"running ([0-9]{1,6}) parallel cop(?:y|ies) of tests")
 _RESULT = re.compile(r"^(\S.{0,60}?) +([0-9.]{1,20}) (\S{1,12}) +\([0-9.]{1,20} s, [0-9]{1,6} samples?\)$")
 _INDEX = re.compile(r"^(\S.{0,60}?) +([0-9.]{1,20}|---) +([0-9.]{1,20}|---) +([0-9.]{1,20}|---) *$")
 _TOTAL = re.compile(r"^System Benchmarks Index Score( \(Partial Only\))? +([0-9.]{1,20}) *$")
-_CONDITIONS = LinePatterns(
-    measurements=(),
+_NUMBER = r"[0-9.]{1,20}"
+_LINES = LinePatterns(
+    measurements=(
+        rf"\S.{{0,60}}? +{_NUMBER} \S{{1,12}} +\({_NUMBER} s, [0-9]{{1,6}} samples?\)",
+        rf"\S.{{0,60}}?(?: +(?:{_NUMBER}|---)){{3}}",
+        rf"System Benchmarks Index Score(?: \(Partial Only\))? +{_NUMBER}",
+    ),
     conditions=(
         r" +(?:BYTE UNIX Benchmarks|#.*) \(Version (?P<version>\S+)\)",
         r" +System: (?P<host>[^:]+): .*",
         r" +OS: \S+ -- (?P<kernel>\S+) -- (?P<kernel_build>.*)",
         r" +CPU 0: (?P<CPU>.*?)(?: \([0-9.]+ bogomips\))?",
         r"(?P<CPUs>[0-9]+) CPUs? in system; .*",
+        r"Benchmark Run: .*",
+    ),
+    decoration=(
+        r" +(?:Machine|Language|CPU [0-9]+): .*",
+        r" {10}.*",  # what a CPU can do
+        r" *[0-9:]+ ?(?:[ap]m)? +up .*",
+        r" *[-=#]{8,}",
+        r"[ #]+",  # the name in large letters
+        r"(?:System|Non-Index) Benchmarks (?:Index Values|Partial Index) +BASELINE +RESULT +INDEX",
+        r"[0-9A-Z]\S* (?:Graphics )?Benchmarks (?:Index Values|Partial Index) +BASELINE +RESULT +INDEX",
+        rf"\S.{{0,30}} Benchmarks Index Score(?: \(Partial Only\))? +{_NUMBER}",
+        r"[0-9]+ x .+?(?: +[0-9]+)*",  # how far it is
+        r" *(?:make|gcc|cc|Checking|Running|Version|Multi-CPU|Sunnyvale|Use directories|sh)\b.*",
+        r" +\* .*|\./\S+ +exists",
     ),
 )
 _ONE_COPY = 1
@@ -52,6 +71,9 @@ class _Run:
     """Test that has no index → result and its unit."""
     score: Rounded | None = None
     partial: bool = False
+    above: dict[str, float] = field(default_factory=dict)
+    """Test → the result in the list above the table: the same, once more."""
+    notes: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
     """Tests whose result is 0, or whose index is missing though there is one as a rule."""
     announced: bool = False
@@ -77,7 +99,8 @@ class UnixBench:
 
     def read(self, file: SourceFile) -> Imported:
         """A family for each test, and one for the score; with several copies, apart."""
-        runs = _log(file, self.name) if "#### Pass" in file.text else _report(file.text)
+        of_log = "#### Pass" in file.text
+        runs = _log(file, self.name) if of_log else _report(file.text)
         by_copies: dict[int, list[_Run]] = {}
         for run in runs:
             if run.rows or run.results:
@@ -94,7 +117,11 @@ class UnixBench:
             ),
             index_rows=tuple(row for item in named for row in _index_rows(file, *item)),
             scores=tuple(score for item in named for score in _scores(file, *item)),
-            warnings=(*_failed(file, runs), *_coarse(file, [run for _, run in named])),
+            warnings=(
+                *_failed(file, runs),
+                *_left_over(file, unixbench_log.LINES if of_log else _LINES),
+                *_coarse(file, [run for _, run in named]),
+            ),
             started=_started(file.text),
         )
 
@@ -104,6 +131,9 @@ def _failed(file: SourceFile, runs: list[_Run]) -> Iterator[DataWarning]:
     advice = "look at the log: a program was missing, or the run was stopped"
     for run in runs:
         copies = f", {run.copies} copies" if run.copies != _ONE_COPY else ""
+        for note in (*run.notes, *_contradictions(run)):
+            text = f"{file.name}{copies}: {note}"
+            yield DataWarning(kind=WarningKind.INPUT_INCOMPLETE, text=text, advice="go back to the whole log")
         if run.failed:
             text = f"{file.name}{copies}: without a result: {', '.join(run.failed)}"
             yield DataWarning(kind=WarningKind.FAILED_TRIALS, text=text, advice=advice)
@@ -113,6 +143,25 @@ def _failed(file: SourceFile, runs: list[_Run]) -> Iterator[DataWarning]:
         elif run.rows and run.score is None and not run.of_log:
             text = f"{file.name}{copies}: no score ends the table: the report may be cut short"
             yield DataWarning(kind=WarningKind.INPUT_INCOMPLETE, text=text, advice=advice)
+
+
+def _contradictions(run: _Run) -> Iterator[str]:
+    """What the table has and the list above it has not, or otherwise: each result is printed in both."""
+    if run.rows and run.above:
+        for test, value in run.above.items():
+            if test not in run.rows and test in BASELINES:
+                yield f"{test} has a result, and no line in the table"
+            elif test in run.rows and run.rows[test][1].value != value:
+                yield f"{test}: {value:g} above, {run.rows[test][1].value:g} in the table"
+        yield from (f"{test} is in the table only" for test in run.rows if test not in run.above)
+    if run.score and not run.partial and not run.of_log and not set(BASELINES) <= {*run.rows, *run.failed}:
+        yield f"the score is of {len(BASELINES)} tests, of which {len(run.rows)} are there"
+
+
+def _left_over(file: SourceFile, lines: LinePatterns) -> Iterator[DataWarning]:
+    for note in lines.remainder(file.text):
+        text = f"{file.name}: {note.text}"
+        yield DataWarning(kind=WarningKind.INPUT_INCOMPLETE, text=text, advice=note.advice)
 
 
 def _coarse(file: SourceFile, runs: list[_Run]) -> Iterator[DataWarning]:
@@ -165,20 +214,32 @@ def _runs_in(text: str) -> list[_Run]:
             runs.append(_Run(copies=int(match[1]), announced=True))
         elif match := _RESULT.match(line):
             if (value := number(match[2])) is not None:
+                _note_twice(run, match[1], run.above, value)
+                run.above[match[1]] = value
                 run.results[match[1]] = value, match[3]
         elif match := _TOTAL.match(line):
             run.score, run.partial = _printed(match[2]), bool(match[1])
         elif match := _INDEX.match(line):
             baseline, result, index = (_printed(match[at]) for at in (2, 3, 4))
             if baseline and result and index and match[1] in BASELINES:
+                _note_twice(
+                    run, match[1], {test: row[1].value for test, row in run.rows.items()}, result.value
+                )
                 run.rows[match[1]] = (baseline, result, index)
             elif result:
+                if run.above and match[1] not in run.above:
+                    run.notes.append(f"{match[1]} is in the table only, without a unit")
                 run.results.setdefault(match[1], (result.value, ""))
             elif match[1] in BASELINES:
                 run.failed.append(match[1])
     for run in runs:
         run.results = {test: result for test, result in run.results.items() if test not in run.rows}
     return runs
+
+
+def _note_twice(run: _Run, test: str, before: dict[str, float], value: float) -> None:
+    if before.get(test, value) != value:
+        run.notes.append(f"{test} is there twice, with {before[test]:g} and {value:g}")
 
 
 def _printed(text: str) -> Rounded | None:
@@ -199,6 +260,7 @@ def _log(file: SourceFile, format: str) -> list[_Run]:
     for section in sections:
         test, copies, result = section.test, section.copies, section.result
         run = runs.setdefault((copies, times[test, copies]), _Run(copies=copies, of_log=True))
+        run.notes += section.notes
         times[test, copies] += 1
         if test in BASELINES:
             exact = [
@@ -240,7 +302,7 @@ def _families(file: SourceFile, runs: list[_Run]) -> list[Family]:
             groups=(
                 Group(
                     label=file.group,
-                    conditions=_CONDITIONS.conditions_of(file.text),
+                    conditions=_LINES.conditions_of(file.text),
                     values=tuple(value for _, value in of_test),
                     runs=tuple(name for name, _ in of_test),
                 ),
