@@ -54,7 +54,9 @@ class Criterion:
 
     def _estimates(self, text: str) -> Report:
         document = json_report(text, self.name)
-        key = "slope" if document.get("slope") is not None else "mean"
+        if "slope" not in document:
+            raise OutputDamaged(format=self.name, where="slope", problem="it is not there, not even as null")
+        key = "slope" if document["slope"] is not None else "mean"
         estimate = object_of(document.get(key), self.name, key)
         interval = object_of(estimate.get("confidence_interval"), self.name, f"{key}, confidence_interval")
         low, value, high = (
@@ -68,7 +70,8 @@ class Criterion:
         if not low * (1 - _SLACK) <= value <= high * (1 + _SLACK):
             problem = f"it is {value:g}, outside its own interval from {low:g} to {high:g}"
             raise OutputDamaged(format=self.name, where=key, problem=problem)
-        return Report((_times("", [value]),))
+        notes = () if key == "slope" else (Note("it has no slope: the mean is read"),)
+        return Report((_times("", [value]),), notes=notes)
 
     def _sample(self, text: str) -> Report:
         document = json_report(text, self.name)

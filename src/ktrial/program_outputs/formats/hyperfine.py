@@ -48,7 +48,7 @@ class Hyperfine:
 
     def _check(self, name: str, result: dict[str, Any], times: list[float], codes: int) -> None:
         """What hyperfine computed of the times has to follow from those that are there."""
-        if codes != len(times) and len(times) == len(result.get("times", [])):
+        if codes != len(times) and len(times) == len(result.get("times") or []):
             problem = f"there are {len(times)} times and {codes} exit codes"
             raise OutputDamaged(format=self.name, where=name, problem=problem)
         computed = {"mean": fmean(times), "min": min(times), "max": max(times)} if times else {}

@@ -108,11 +108,18 @@ def _common(rows: list[dict[str, Any]]) -> dict[str, str]:
 
 def _notes(rows: list[dict[str, Any]]) -> Iterator[Note]:
     single = sum(finite(row.get("forks")) == 1 for row in rows)
+    if without := sum(not _raw_data(row) for row in rows):
+        yield Note(f"{without} of {len(rows)} benchmarks have no rawData: only their scores are read")
     if single:
         text = (
             f"{single} of {len(rows)} benchmarks ran in one JVM only: what differs between JVMs is not in it"
         )
         yield Note(text, "run more forks: -f 10")
+
+
+def _raw_data(row: dict[str, Any]) -> object:
+    metric = row.get("primaryMetric")
+    return metric.get("rawData") if isinstance(metric, dict) else None
 
 
 FORMAT = Jmh()

@@ -57,6 +57,7 @@ class Pyperf:
         if not present:
             raise OutputEmpty(format=self.name, problem="no run has values")
         notes = [*self._copies(benchmarks, names)]
+        notes += self._missing(benchmarks, facts, names)
         notes += [Note(f"{metric.of} has no values: it is left out") for metric in read if not metric.values]
         return Report(present, tuple(notes))
 
@@ -64,10 +65,26 @@ class Pyperf:
         where = f"benchmarks[{at}].runs"
         runs = objects_of(benchmark.get("runs"), self.name, where)
         values = tuple(value for run in runs if (value := self._value(run, where)) is not None)
-        unit = _UNITS.get(facts.get("unit", "second"), facts.get("unit", ""))
+        word = facts.get("unit") or "second"
+        unit = _UNITS.get(word, word)
         metric = {"s": "time", "B": "memory"}.get(unit, "count")
         conditions = {name: facts[key] for name, key in _CONDITIONS.items() if facts.get(key)}
         return Measured(metric, values, unit, Direction.LOWER, name, conditions=conditions)
+
+    def _missing(
+        self, benchmarks: list[dict[str, Any]], facts: list[dict[str, str]], names: list[str]
+    ) -> Iterator[Note]:
+        """That processes have no values and did not calibrate; that the unit is taken for granted."""
+        for name, benchmark, of_benchmark in zip(names, benchmarks, facts, strict=True):
+            runs = benchmark["runs"]
+            without = [
+                at for at, run in enumerate(runs) if at and not run.get("values") and not _calibrates(run)
+            ]
+            if without:
+                text = f"{name}: {len(without)} of {len(runs)} processes have no values (runs[{without[0]}]…)"
+                yield Note(text, "look whether they failed")
+            if not of_benchmark.get("unit"):
+                yield Note(f"{name}: no unit is given: seconds are taken, as pyperf does")
 
     def _copies(self, benchmarks: list[dict[str, Any]], names: list[str]) -> Iterator[Note]:
         """That two processes measured the same to the last digit: one is a copy, or was added twice."""
@@ -82,6 +99,11 @@ class Pyperf:
         if not isinstance(numbers, list) or not numbers:
             return None
         return statistics.fmean(measured(number, self.name, where) for number in numbers)
+
+
+def _calibrates(run: dict[str, Any]) -> bool:
+    metadata = run.get("metadata")
+    return isinstance(metadata, dict) and any("calibrate" in key for key in metadata)
 
 
 def _is_distinctive(values: object) -> bool:

@@ -132,8 +132,8 @@ class Vegeta:
         return Measured(_RATE.metric, (value,), _RATE.unit, _RATE.direction)
 
     def _latencies(self, times: Mapping[str, float]) -> Iterator[Measured]:
-        if not {"mean", "max"} <= times.keys():
-            raise OutputDamaged(format=self.name, where="latencies", problem="mean or max is not there")
+        if missing := [key for key in ("mean", "50", "max") if key not in times]:
+            raise OutputDamaged(format=self.name, where="latencies", problem=f"{missing[0]} is not there")
         in_order = [times[key] for key in ("min", "50", "90", "95", "99", "max") if key in times]
         if in_order != sorted(in_order) or not in_order[0] <= max(times["mean"], times["50"]):
             raise OutputDamaged(format=self.name, where="latencies", problem="they do not grow")

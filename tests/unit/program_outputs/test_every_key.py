@@ -1,0 +1,99 @@
+"""Every key of real JSON is removed, renamed, emptied: that is noticed, or numbers, units and directions stay
+right.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.places import FOREIGN, PROGRAM_OUTPUTS
+
+from ktrial import program_outputs
+from ktrial.program_outputs import OutputError, OutputFormat, Report
+
+WHOLE = {"pyperf", "google-benchmark", "hyperfine"}
+"""Every key is there as a rule; elsewhere a missing one may be of a run without that metric."""
+MOST_KEYS = 60
+"""Of a file; of longer ones every second or third is changed."""
+CHANGES: dict[str, Callable[[dict[str, Any], str], None]] = {
+    "removed": lambda holder, key: holder.pop(key),
+    "renamed": lambda holder, key: holder.update({key[::-1]: holder.pop(key)}),
+    "emptied": lambda holder, key: holder.update({key: None}),
+}
+
+
+def is_json(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict | list)
+    except ValueError:
+        return False
+
+
+FILES = [
+    (format, file)
+    for file in sorted([*PROGRAM_OUTPUTS.glob("*.json"), *FOREIGN.glob("*.json")])
+    for format in program_outputs.installed()[0].values()
+    if is_json(file.read_text()) and format.recognises(file.read_text())
+]
+
+
+def holders(document: Any, key: str = "") -> Iterator[tuple[list[str | int], str]]:
+    """Where each key stands: the way to its object, and the key. Of a list the first two and the last."""
+    if isinstance(document, dict):
+        for key, value in document.items():
+            yield [], key
+            yield from (([key, *way], below) for way, below in holders(value))
+    elif isinstance(document, list):
+        for at in sorted({0, 1, len(document) - 1} & set(range(len(document)))):
+            yield from (([at, *way], below) for way, below in holders(document[at]))
+
+
+def changed(text: str, way: list[str | int], key: str, change: str) -> str:
+    document = json.loads(text)
+    holder = document
+    for step in way:
+        holder = holder[step]
+    CHANGES[change](holder, key)
+    return json.dumps(document, indent=1)
+
+
+def read(format: OutputFormat, text: str) -> Report | None:
+    """What is in it; None where it is refused."""
+    if not format.recognises(text):
+        return None
+    try:
+        return format.read(text)
+    except OutputError:
+        return None
+
+
+def is_noticed(before: Report, after: Report | None, whole: bool) -> bool:
+    """Whether it is refused or told, or the numbers that are left are right; `whole`: none is lost."""
+    if after is None or (after.notes, after.failures) != (before.notes, before.failures):
+        return True
+    numbers, left = (
+        [(each.unit, each.direction, each.values) for each in it.measured] for it in (before, after)
+    )
+    is_part = all(
+        any(each[:2] == row[:2] and each[2] == pytest.approx(row[2], rel=1e-3) for row in numbers)
+        for each in left
+    )
+    return is_part and (not whole or len(left) == len(numbers))
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize(("format", "file"), FILES, ids=lambda each: getattr(each, "name", ""))
+def test_a_changed_key_is_noticed(format: OutputFormat, file: Path, change: str) -> None:
+    text = file.read_text()
+    before = read(format, json.dumps(json.loads(text), indent=1))
+    if before is None:
+        return
+    places = list(holders(json.loads(text)))
+    unnoticed = [
+        (*way, key)
+        for way, key in places[:: 1 + len(places) // MOST_KEYS]
+        if not is_noticed(before, read(format, changed(text, way, key, change)), format.name in WHOLE)
+    ]
+    assert unnoticed == []
