@@ -94,7 +94,7 @@ def read(name: str, text: str) -> Imported | None:
 
 def numbers_of(imported: Imported) -> dict[tuple[str, ...], tuple[float, ...]]:
     """What was measured, in which unit and which way, of which group → its values, or its summary."""
-    numbers = {}
+    numbers: dict[tuple[str, ...], tuple[float, ...]] = {}
     for family in imported.families:
         for group in family.groups:
             parts = group.summary and (group.summary.mean, group.summary.sd, group.summary.standard_error)
