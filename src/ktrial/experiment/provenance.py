@@ -87,8 +87,8 @@ def machine_warnings(identity: MachineIdentity | None, kernel: Kernel | None) ->
 
 
 def patch_warnings(kernel: Kernel) -> tuple[DataWarning, ...]:
-    """Of patches that apply elsewhere than they say, and of the options that patches bring."""
-    inexact, brought = kernel.origin.inexact_patches, kernel.origin.new_options
+    """Of patches that apply elsewhere than they say, and of the options that patches or commits bring."""
+    inexact, brought, build = kernel.origin.inexact_patches, kernel.origin.new_options, kernel.origin.build
     warnings: list[DataWarning] = []
     if inexact:
         more = f"; {len(inexact) - _SHOWN_HUNKS} more" if len(inexact) > _SHOWN_HUNKS else ""
@@ -100,11 +100,13 @@ def patch_warnings(kernel: Kernel) -> tuple[DataWarning, ...]:
             )
         )
     if brought:
+        commits = f"commits since {build.since[:12]}" if build and build.since else "commits"
+        bringing = "patches" if build and build.patches and not build.since else commits
         warnings.append(
             DataWarning(
                 kind=WarningKind.NEW_OPTIONS,
-                text=f"{kernel.name}: options that its patches bring: {options_shown(brought)}",
-                advice="what nothing sets has the patch's own default: options in [kernels.NAME] set others",
+                text=f"{kernel.name}: options that its {bringing} bring: {options_shown(brought)}",
+                advice="what nothing sets has its author's own default: options in [kernels.NAME] set others",
             )
         )
     return tuple(warnings)

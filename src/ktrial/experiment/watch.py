@@ -6,7 +6,7 @@ others by the kernel's content.
 """
 
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -25,6 +25,7 @@ from ktrial.experiment.regression_check import (
 from ktrial.experiment.single_kernel import Runs, failed, is_complete, measure, problem_of
 from ktrial.kernels import Progress, kernel_registry
 from ktrial.kernels.build.builds import build
+from ktrial.kernels.build.recipes import recipe_of
 from ktrial.kernels.build.requests import requested
 from ktrial.kernels.errors import KernelError
 from ktrial.model.comparison import Verdict
@@ -102,11 +103,12 @@ def look(
     `target`: a kernel's name (`debian:6.12`), or `git:DIRECTORY@BRANCH`. A kernel that cannot be had is told
     in the look. Raises what `session.run` raises, and NothingToWatch.
     """
+    earlier = _looks(runs.store, target, measurement)
+    progress = runs.observer.progress_of(target)
     try:
-        kernel = (obtain or newest)(target, runs.observer.progress_of(target))
+        kernel = obtain(target, progress) if obtain else newest(target, progress, _since(earlier))
     except KernelError as error:
         return TargetLook(target, News.NOT_HAD, problem=error.message)
-    earlier = _looks(runs.store, target, measurement)
     if earlier and _content(earlier[-1]) == kernel.digest:
         return TargetLook(target, News.UNCHANGED, _shown(earlier[-1]))
     different = [record for record in earlier if _content(record) != kernel.digest]
@@ -119,14 +121,17 @@ def look(
     return TargetLook(target, News.NEW, _shown(latest), _shown(before), check, problem, names)
 
 
-def newest(target: str, progress: Progress) -> Kernel:
-    """The newest kernel of a target, fetched or built now. Raises KernelError, NothingToWatch."""
+def newest(target: str, progress: Progress, since: str | None = None) -> Kernel:
+    """The newest kernel of a target, fetched or built now. `since`: see `branch_kernel`.
+
+    Raises KernelError, NothingToWatch.
+    """
     if not target.startswith(GIT):
         return kernel_registry.add(target, progress=progress, refresh=True)
     directory, _, branch = target.removeprefix(GIT).rpartition("@")
     if not directory or not branch:
         raise NothingToWatch(what=target, problem="a branch is named git:DIRECTORY@BRANCH")
-    return branch_kernel(Path(directory), branch, progress)
+    return branch_kernel(Path(directory), branch, progress, since)
 
 
 def _looks(store: Store, target: str, measurement: Measurement) -> list[StudyRecord]:
@@ -139,6 +144,15 @@ def _looks(store: Store, target: str, measurement: Measurement) -> list[StudyRec
         and is_complete(stored)
     ]
     return sorted(records, key=lambda record: max(trial.started for trial in record.trials))
+
+
+def _since(earlier: Sequence[StudyRecord]) -> str | None:
+    """The commit that new options of the last look's kernel are counted from: the next look's, too.
+
+    Else an option would go off again with the release after the commit that brought it.
+    """
+    recipe = recipe_of(earlier[-1].trials[0].provenance.kernel) if earlier else None
+    return recipe.build.since if recipe else None
 
 
 def _content(record: StudyRecord) -> str:
@@ -194,11 +208,13 @@ def _version(record: StudyRecord) -> MeasuredVersion:
 _SECONDS = 1800.0
 
 
-def branch_kernel(directory: Path, branch: str, progress: Progress) -> Kernel:
+def branch_kernel(directory: Path, branch: str, progress: Progress, since: str | None = None) -> Kernel:
     """Fetch what the tree's remotes have, and build the branch's commit with the configuration `guest`.
 
-    `branch`: what git resolves (`master`, `origin/linux-6.12.y`). Raises NothingToWatch, BuildError, and
-    KernelError where the remotes do not answer, which may be better tomorrow.
+    `branch`: what git resolves (`master`, `origin/linux-6.12.y`). `since`: the commit beyond which options
+    are new (`Build.since`); None: the release that the branch stands on.
+    Raises NothingToWatch, BuildError, and KernelError where the remotes do not answer, which may be better
+    tomorrow.
     """
     source = f"git:{directory}@{branch}"
     if _git(directory, source, "remote"):
@@ -210,7 +226,8 @@ def branch_kernel(directory: Path, branch: str, progress: Progress) -> Kernel:
     commit = _git(directory, source, "rev-parse", "--verify", "--quiet", f"{branch}^{{commit}}")
     if not commit:
         raise NothingToWatch(what=source, problem=f"git knows no {branch}")
-    return build(requested(f"git:{directory.absolute()}@{commit}", directory=Path.cwd()), progress)
+    spec = requested(f"git:{directory.absolute()}@{commit}", directory=Path.cwd())
+    return build(spec if since is None else spec.model_copy(update={"since": since}), progress)
 
 
 def _git(directory: Path, source: str, *arguments: str) -> str:

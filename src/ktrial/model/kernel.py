@@ -57,6 +57,10 @@ class Build(Model):
     """Variables of make: `KCFLAGS` → `-O3`."""
     series: str = Field(default="", exclude_if=lambda value: not value)
     """Digest of the series that the patches are of, or `own`; empty: they are a series of their own."""
+    since: str = Field(default="", exclude_if=lambda value: not value)
+    """A commit of the source's git tree. An option that the source has and that commit has not is new: like
+    one that a patch brings, it has its own default where the configuration says nothing. Empty: only patches
+    bring new ones."""
 
     @property
     def domain(self) -> str:
@@ -113,7 +117,7 @@ class BuildChange(Model):
 
 
 class NewOption(Model):
-    """An option that the source has only with a kernel's patches."""
+    """An option that the source has only with a kernel's patches, or with the commits since its release."""
 
     option: str
     """With its `CONFIG_`."""
@@ -564,11 +568,12 @@ class PatchSeries(Model):
         while upto and self.patches[upto - 1].number in without:
             upto -= 1
             undone = undone[1:]
-        source = (
-            f"{plain.source.rpartition('@')[0]}@{self.patches[upto - 1].commit}" if upto else plain.source
-        )
-        patches = (*plain.patches, *undone)
-        return plain.model_copy(update={"source": source, "patches": patches, "series": self.domain(plain)})
+        tree, _, base = plain.source.rpartition("@")
+        changes = {"patches": (*plain.patches, *undone), "series": self.domain(plain)}
+        if upto:  # as in a mailbox: what the commits bring is new beside the base
+            source = f"{tree}@{self.patches[upto - 1].commit}"
+            changes |= {"source": source, "since": plain.since or base}
+        return plain.model_copy(update=changes)
 
     def domain(self, plain: Build) -> str:
         """Whose code the builds of its patches run (`Build.domain`); `plain`: of the base."""

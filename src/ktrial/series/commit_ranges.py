@@ -144,7 +144,7 @@ def commits_between(
     None where there is none, or where it is no branch. Raises host problems, and what `session.run` raises.
     """
     ends = [_COMMIT.match(name) for name in look.kernels or ()]
-    if not look.target.startswith(GIT) or not look.is_changed or not ends or not all(ends):
+    if not look.kernels or not look.target.startswith(GIT) or not look.is_changed or not all(ends):
         return None
     directory = Path(look.target.removeprefix(GIT).rpartition("@")[0])
     text = "..".join(end[1][:12] for end in ends if end)
@@ -153,7 +153,8 @@ def commits_between(
     try:
         series = series_in_git(directory, text)
         step = max(2, len(series.patches))
-        plain = requested(series.base, directory=Path.cwd())
+        recipe = recipe_of(look.kernels[0])  # the look's own: the ends are there already
+        plain = recipe.build if recipe else requested(series.base, directory=Path.cwd())
         series_run = SeriesRun(series, plain, measurement, runs, tell, limits=lambda _uses: limits)
         result = run_sparsely(
             series, step, lambda stretches: replace(series_run, series=stretches).run(), tell
@@ -216,28 +217,30 @@ def commit_history(
 def numbers_of(series: PatchSeries, plain: Build, names: Iterable[str]) -> dict[str, int]:
     """Kernel → number of the commit that it was built of, 0 for the base, in that order; one for a commit."""
     numbers = {series.source(plain, number).name: number for number in range(len(series.patches) + 1)}
-    commits = {patch.commit: patch.number for patch in series.patches}
+    commits = {_commit(series, number): number for number in range(len(series.patches) + 1)}
     by_number: dict[int, str] = {}
     for name in names:
         if name in numbers:
             by_number[numbers[name]] = name
-        elif (number := _without_others(name, commits, plain)) is not None:
+        elif (number := _built_otherwise(name, commits, plain)) is not None:
             by_number.setdefault(number, name)
     return {by_number[number]: number for number in sorted(by_number)}
 
 
-def _without_others(name: str, commits: Mapping[str, int], plain: Build) -> int | None:
-    """The number of a commit that was built without some before it; None where the kernel is none of them."""
-    match = re.search(r"@([0-9a-f]{40,64})\+", name)
+def _built_otherwise(name: str, commits: Mapping[str, int], plain: Build) -> int | None:
+    """The number of a commit that was built without some before it, or whose options are counted as new
+    from another one; None where the kernel is none of them.
+    """
+    match = re.search(r"@([0-9a-f]{40,64})[+@]", name)
     number = commits.get(match[1]) if match else None
     recipe = recipe_of(name) if number is not None else None
     if recipe is None:
         return None
     first = len(plain.patches)
     added = recipe.build.patches[first:]
-    alike = recipe.build.model_copy(update={"source": plain.source, "patches": recipe.build.patches[:first]})
     undone = all(_UNDOING.fullmatch(patch.path.rpartition("/")[2]) for patch in added)
-    return number if undone and alike.key == plain.key else None
+    alike = {"source": plain.source, "patches": recipe.build.patches[:first], "since": plain.since}
+    return number if undone and recipe.build.model_copy(update=alike).key == plain.key else None
 
 
 def _named(line: Line, series: PatchSeries, numbers: Mapping[str, int]) -> Line:

@@ -1,18 +1,31 @@
 """Options that a patch brings have their own defaults in every configuration, and are listed."""
 
 import difflib
+import shutil
 import sys
 from pathlib import Path
 
 import pytest
 from tests.support.command_line import CommandLine
-from tests.support.fake_builds import a_buildable_source
+from tests.support.fake_builds import FILES, a_buildable_source, git
 
 from ktrial.experiment.provenance import patch_warnings
-from ktrial.kernels.build.builds import build, configured
-from ktrial.kernels.build.requests import requested
-from ktrial.model.kernel import Build
+from ktrial.experiment.resources import Builder
+from ktrial.kernels import silent
+from ktrial.kernels.build.builds import (
+    add,
+    build,
+    cached,
+    check_applies,
+    configured,
+    job_of,
+)
+from ktrial.kernels.build.requests import BuildRequest, requested
+from ktrial.kernels.patch_series import series_in_git, series_in_mailbox, series_in_quilt
+from ktrial.model.kernel import Build, PatchSeries
+from ktrial.model.series_result import OptionStep, Step, StepState
 from ktrial.model.warnings import WarningKind
+from ktrial.series.building import Forward
 
 _BEFORE = """\
 config MODULES
@@ -204,3 +217,130 @@ def test_a_kernel_without_patches_has_none(source: Path) -> None:
     plain = build(requested(str(source), directory=Path("/")))
     assert plain.origin.new_options == ()
     assert patch_warnings(plain) == ()
+
+
+# A branch of six commits as people write them, as commits, as a mailbox and as a quilt.
+
+_STATISTICS = """
+config PIPE_STATISTICS
+\tbool "Count writes to pipes"
+\tdefault y
+"""
+_COMMITS: dict[str, tuple[str, str]] = {
+    "mm: count what nobody asked for": ("Kconfig", _BEFORE + _STATISTICS),
+    "fork: work for it": ("kernel/fork.c", "int fork;\nint counted;\n"),
+    "fork: a comment": ("kernel/fork.c", "/* Why. */\nint fork;\nint counted;\n"),
+    "sched: a longer slice": ("kernel/sched.c", "int sched;\nint slice = 4;\nint end;\n"),
+    "docs: a word": ("Documentation/pipe.rst", "A word.\n"),
+    "Revert sched: a longer slice": ("kernel/sched.c", FILES["sched"]),
+}
+
+
+@pytest.fixture
+def branch(source: Path) -> Path:
+    """The source in git: its release, then those commits."""
+    git(source, "init", "--quiet", "--initial-branch", "main")
+    committed(source, "Linux 6.1.7")
+    git(source, "tag", "base")
+    for subject, (path, text) in _COMMITS.items():
+        place = source / path
+        place.parent.mkdir(exist_ok=True)
+        place.write_text(text)
+        committed(source, subject)
+    return source
+
+
+def committed(tree: Path, subject: str) -> None:
+    git(tree, "add", ".")
+    git(tree, "commit", "--quiet", "-m", subject)
+
+
+def series_of(kind: str, branch: Path) -> PatchSeries:
+    """The branch as it reaches ktrial."""
+    if kind == "git":
+        return series_in_git(branch, "base..main")
+    base = f"git:{branch}@{git(branch, 'rev-parse', 'base')}"
+    if kind == "mailbox":
+        mailbox = branch.with_suffix(".mbx")
+        mailbox.write_text(git(branch, "format-patch", "--stdout", "base..main") + "\n")
+        return series_in_mailbox(mailbox, base)
+    quilt = branch.with_suffix(".patches")
+    names = git(branch, "format-patch", "-o", str(quilt), "base..main").split("\n")
+    (quilt / "series").write_text("".join(f"{Path(name).name}\n" for name in names))
+    return series_in_quilt(quilt, base)
+
+
+def steps_of(series: PatchSeries) -> list[Step]:
+    """Built forward, as `ktrial series` does; every kernel boots."""
+    builder = Builder(
+        build=build,
+        configured=configured,
+        cached=cached,
+        applies=check_applies,
+    )
+    plain = requested(series.base, directory=Path("/"))
+    return Forward(series, plain, builder, lambda _kernel: "", silent, lambda _text: None).steps()
+
+
+def test_the_same_commits_by_git_mailbox_and_quilt_are_the_same_steps(branch: Path) -> None:
+    """Of each step the source, the configuration, the options that it brings, what became of it, and its
+    kernel's bytes.
+    """
+    answers = {}
+    for kind in ("git", "mailbox", "quilt"):
+        series = series_of(kind, branch)
+        plain = requested(series.base, directory=Path("/"))
+        jobs = [job_of(series.source(plain, number), silent) for number in range(len(_COMMITS) + 1)]
+        answers[kind] = (
+            [(job.source.manifest.digest, job.config) for job in jobs],
+            [(step.state, step.options, step.kernel and step.kernel.digest) for step in steps_of(series)],
+        )
+    assert answers["git"] == answers["mailbox"] == answers["quilt"]
+    sources, steps = answers["git"]
+    assert [("CONFIG_PIPE_STATISTICS=y" in config) for _, config in sources] == [False] + [True] * 6
+    assert [[str(option) for option in options] for _, options, _ in steps[:3]] == [
+        [],
+        [str(OptionStep("PIPE_STATISTICS", None, "y", True))],
+        [],
+    ]
+    assert len({digest for digest, _ in sources}) == len(_COMMITS) + 1
+    assert [number for number, step in enumerate(steps) if step[0] is StepState.NOT_COMPILED] == [5]
+
+
+def test_what_commits_bring_beyond_the_release_is_on_wherever_a_source_is_named(branch: Path) -> None:
+    """A commit, a work tree with something not committed, a directory that is kept for its tree."""
+    (branch / "Kconfig").write_text(_BEFORE + _STATISTICS + _STATISTICS.replace("PIPE", "POLL"))
+    ways = {
+        f"git:{branch}@main": {"PIPE"},
+        f"git:{branch}@base": set(),
+        f"git:{branch}@main~5": {"PIPE"},
+        str(branch): {"PIPE", "POLL"},
+    }
+    for place, names in ways.items():
+        options = dict(configured(requested(place, directory=Path("/"))))
+        assert options.keys() & {"CONFIG_PIPE_STATISTICS", "CONFIG_POLL_STATISTICS"} == {
+            f"CONFIG_{name}_STATISTICS" for name in names
+        }, place
+    kernel = add(BuildRequest(branch))
+    assert [str(option) for option in kernel.origin.new_options] == ["PIPE_STATISTICS=y", "POLL_STATISTICS=y"]
+    (note,) = patch_warnings(build(requested(f"git:{branch}@main", directory=Path("/"))))
+    since = git(branch, "rev-parse", "base")[:12]
+    assert f"options that its commits since {since} bring: PIPE_STATISTICS=y" in note.text
+
+
+def test_the_next_release_makes_them_old_but_not_for_who_counts_from_the_one_before(branch: Path) -> None:
+    makefile = branch / "Makefile"
+    makefile.write_text(makefile.read_text().replace("SUBLEVEL = 7", "SUBLEVEL = 8"))
+    committed(branch, "Linux 6.1.8")
+    plain = requested(f"git:{branch}@main", directory=Path("/"))
+    assert plain.since == ""
+    assert "CONFIG_PIPE_STATISTICS" not in configured(plain)
+    counted = plain.model_copy(update={"since": git(branch, "rev-parse", "base")})
+    assert configured(counted)["CONFIG_PIPE_STATISTICS"] == "y"
+    assert counted.key != plain.key
+
+
+def test_a_source_without_git_or_a_release_in_it_has_none(branch: Path, source: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(source, tmp_path / "copy", ignore=shutil.ignore_patterns(".git"))
+    for place in (str(copy), f"git:{branch}@base"):
+        assert requested(place, directory=Path("/")).since == ""

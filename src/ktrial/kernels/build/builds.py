@@ -33,7 +33,7 @@ from ktrial.kernels.build.build_trees import (
     sift,
     taken,
 )
-from ktrial.kernels.build.configuration import became, brought_by_patches, configure, shipped_text
+from ktrial.kernels.build.configuration import became, configure, new_options, new_options_in, shipped_text
 from ktrial.kernels.build.debian_sources import UNPACKED_BYTES, package_tools
 from ktrial.kernels.build.make import (
     Compiler,
@@ -308,7 +308,7 @@ def _compile_unpatched(job: BuildJob, workspace: Path, progress: Progress) -> No
         progress(f"first the source without patches: {step}", finished, total)
 
     plain = job.spec.model_copy(update={"patches": (), "series": "", "fuzz": 0})
-    source = BuildSource(job.source.snapshot)
+    source = BuildSource(job.source.snapshot, since=job.source.since)
     with suppress(BuildError):  # it may be what the patches mend
         try:
             config = resolving.resolved(source, plain, job.compiler, told_apart)
@@ -426,7 +426,7 @@ def origin_of(job: BuildJob) -> Origin:
         build=job.spec,
         compiler=job.compiler.shown,
         inexact_patches=tuple(job.source.overlay.inexact),
-        new_options=became(brought_by_patches(job.source), job.config),
+        new_options=became(new_options(job.source), job.config),
     )
 
 
@@ -717,7 +717,7 @@ def _build(make: Make, request: BuildRequest) -> None:
     if unfinished.exists():
         mend(make.build)
     unfinished.touch()
-    configure(make, request.config, dict(request.options))
+    configure(make, request.config, dict(request.options), brought=new_options_in(make.tree))
     config = (make.build / ".config").read_text(encoding="utf-8")
     check_tools(make.tree.directory, parse_config(config))
     # What a build after a change compiles, nobody knows before make has looked.
@@ -730,7 +730,12 @@ def _directory_build_parts(make: Make, request: BuildRequest, workspace: Path) -
     image, config, system_map = products(make, workspace)
     settings = " ".join([request.config, *(f"{name}={value}" for name, value in request.options)])
     version = f"{make.tree.commit() or make.tree.version} ({settings})"
-    origin = Origin(provider=DIRECTORY_PREFIX, source=str(make.tree.directory), version=version)
+    origin = Origin(
+        provider=DIRECTORY_PREFIX,
+        source=str(make.tree.directory),
+        version=version,
+        new_options=became(new_options_in(make.tree), config.read_text(encoding="utf-8")),
+    )
     return Parts(image=image, config=config, system_map=system_map, origin=origin)
 
 

@@ -2,9 +2,9 @@
 
 `guest` is the smallest useful configuration: guest.config (all of it has to take) over typical.config (what
 the source has of it), all else off. Others start from defconfig or from a file, and what they do not name
-has its default. Options that patches bring have their own defaults in all of them: a patch whose author
-switches it on would not be in the kernel at all in a configuration that has all else off. The user's options
-come last, and have to take.
+has its default. Options that patches bring, or commits since the release, have their own defaults in all of
+them: a change whose author switches it on would not be in the kernel at all in a configuration that has all
+else off. The user's options come last, and have to take.
 """
 
 import re
@@ -12,6 +12,7 @@ import shutil
 import subprocess
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from ktrial.kernels.build.make import Compiler, Make, check_compiler
 from ktrial.kernels.build.patches import BuildSource
 from ktrial.kernels.build.recipes import Manifest, content_kept
 from ktrial.kernels.build.sandbox import is_plain, refusal_in
-from ktrial.kernels.build.sources import tree_in
+from ktrial.kernels.build.sources import Snapshot, Tree, manifest_at, manifest_of, release_commit, tree_in
 from ktrial.kernels.config import parse_config, read
 from ktrial.kernels.errors import BadConfigFile, SandboxFailed
 from ktrial.kernels.files import write_atomically
@@ -49,7 +50,7 @@ def configure(
     """Write the build directory's .config. Raises BadConfigFile, OptionNotTaken, BuildFailed.
 
     `base_text`: the text of the configuration, where it is neither ktrial's own nor the source's. `brought`:
-    options that only the patched source has.
+    options that are new in the source.
     """
     fragments = [make.write_file("given.config", base_text)] if base_text else _fragments(make, config)
     user_fragment = make.write_file(
@@ -175,7 +176,7 @@ def resolved(source: BuildSource, spec: Build, compiler: Compiler, progress: Pro
     """
     subset = _subset(source)
     base_text = _base_text(source, spec, progress)
-    brought = brought_by_patches(source)
+    brought = new_options(source)
     inputs = [FORMAT, subset.digest, base_text or spec.config, shipped_text(spec.config), brought]
     key = digest([*inputs, spec.options, spec.make, compiler.shown])
     cached = cache_directory() / "configs" / f"{key}.config"
@@ -247,26 +248,43 @@ def _sweep(sources: Path) -> None:
                 shutil.rmtree(mark.parent, ignore_errors=True)
 
 
-# Options that patches bring: which they are, the defaults that their authors gave them, what they became.
+# Options that patches or commits bring: which they are, their own defaults, what they became.
 
 _MOST_ROUNDS = 8
 """Each round settles at least the options that depend on those that were settled before."""
 
 
-def brought_by_patches(source: BuildSource) -> tuple[str, ...]:
-    """The options, `CONFIG_…`, that only the patched source defines, sorted; none without patches."""
-    files = source.snapshot.manifest.files
-    patched = {path: entry for path, entry in source.overlay.files.items() if is_read_for_x86(path)}
-    after = _all(entry[1] for entry in patched.values() if entry is not None)
-    if not after:
+def new_options(source: BuildSource) -> tuple[str, ...]:
+    """The options, `CONFIG_…`, that the source defines and the older one does not, sorted.
+
+    The older one is the commit that it is counted from (`Build.since`), else the source without its patches:
+    without either there are none. Raises SourceUnusable where git does not have the commit.
+    """
+    snapshot, files = source.snapshot, source.manifest.files
+    older = snapshot
+    if source.since:
+        commit = manifest_at(snapshot.directory, source.since)
+        older = replace(snapshot, manifest=commit, repository=True, revision=source.since)
+    before = older.manifest.files
+    read = {path for path in (*files, *before) if is_read_for_x86(path)}
+    differing = {path for path in read if files.get(path) != before.get(path)}
+    if not differing.intersection(files):
         return ()
-    with source.snapshot.reader() as reader:
-        brought = after - _all(reader.content(path) for path in patched if path in files)
-        if brought:  # unless it was moved from a file that the patches do not touch
-            brought -= _all(
-                reader.content(path) for path in files if is_read_for_x86(path) and path not in patched
-            )
-    return tuple(sorted(brought))
+    with snapshot.reader() as reader, older.reader() as old:
+        new = _all(source.content(reader, path) for path in differing if path in files)
+        new -= _all(old.content(path) for path in differing if path in before)
+        if new:  # unless it was moved from a file that is as it was
+            new -= _all(old.content(path) for path in read - differing)
+    return tuple(sorted(new))
+
+
+def new_options_in(tree: Tree) -> tuple[str, ...]:
+    """The same of a directory as it is now, counted from the release that it stands on."""
+    since = release_commit(str(tree.directory))
+    if not since:
+        return ()
+    kconfig = manifest_of(tree.directory, taken=is_read_for_x86)
+    return new_options(BuildSource(Snapshot(str(tree.directory), kconfig, tree.directory), since=since))
 
 
 def became(brought: Iterable[str], config: str) -> tuple[NewOption, ...]:

@@ -546,12 +546,19 @@ class BuildSource:
 
     snapshot: Snapshot
     overlay: Overlay = field(default_factory=Overlay)
+    since: str = ""
+    """The commit beyond which its options are new (`Build.since`)."""
 
     @cached_property
     def manifest(self) -> Manifest:
         """With the patches applied."""
         changes = self.overlay.entries()
         return self.snapshot.manifest.but(changes) if changes else self.snapshot.manifest
+
+    def content(self, reader: SourceReader, path: str) -> bytes:
+        """Of one of its files; `reader` is the snapshot's."""
+        overlaid = self.overlay.files.get(path)
+        return overlaid[1] if overlaid is not None else reader.content(path)
 
     @property
     def family(self) -> str:
@@ -588,10 +595,8 @@ class BuildSource:
                 if parent not in directories:
                     os.makedirs(into / parent, exist_ok=True)  # noqa: PTH103 - 5000 times
                     directories.add(parent)
-                if (entry := self.overlay.files.get(path)) is not None:
-                    write_file(into / path, files[path], entry[1])
-                elif rewrite:
-                    write_file(into / path, files[path], reader.content(path))
+                if rewrite or path in self.overlay.files:
+                    write_file(into / path, files[path], self.content(reader, path))
                 else:
                     reader.place(path, into / path)
         # As the files, whatever the umask is: root's builds are another user's, who reads them.
@@ -614,7 +619,7 @@ def source_of(spec: Build, scratch: Path, progress: Progress) -> BuildSource:
                 "; the .gitignore there ignores the source (Debian's does): git add --force --all takes it"
             )
         raise NotASource(directory=spec.source, problem=problem)
-    return BuildSource(snapshot, patched(snapshot, spec.patches, scratch, spec.fuzz))
+    return BuildSource(snapshot, patched(snapshot, spec.patches, scratch, spec.fuzz), spec.since)
 
 
 def _clear(path: Path) -> None:

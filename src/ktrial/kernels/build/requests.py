@@ -10,7 +10,7 @@ from ktrial.kernels.build.configuration import given_text, shipped_text
 from ktrial.kernels.build.debian_sources import XZ, config_tools
 from ktrial.kernels.build.patches import PATCH, bad, paths_in, text_of
 from ktrial.kernels.build.recipes import content_kept
-from ktrial.kernels.build.sources import DEBIAN_PREFIX, GIT_PREFIX, git_parts, source_tools
+from ktrial.kernels.build.sources import DEBIAN_PREFIX, GIT_PREFIX, git_parts, release_commit, source_tools
 from ktrial.kernels.config import parse_config
 from ktrial.kernels.depmod import DEPMOD
 from ktrial.kernels.errors import (
@@ -70,14 +70,16 @@ def requested(
         [f"{name}={value}" for name, value in options.items()] if isinstance(options, Mapping) else options
     )
     config, digest = _config(config, directory)
+    place = _source(source, directory)
     return Build(
-        source=_source(source, directory),
+        source=place,
         config=config,
         config_digest=digest,
         options=dict(option_of(text) for text in texts),
         patches=tuple(_patch(patch, directory) for patch in patches),
         fuzz=fuzz,
         make={name: _variable(name, value) for name, value in sorted((make or {}).items())},
+        since="" if place.startswith(DEBIAN_PREFIX) else release_commit(place),
     )
 
 

@@ -16,6 +16,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any, Protocol
 
@@ -252,15 +253,18 @@ Remembered = dict[str, list[int | str]]
 """Path → size, mtime, ctime, inode, and what the manifest says of it."""
 
 
-def manifest_of(directory: Path, memory: Path | None = None) -> Manifest:
+def manifest_of(
+    directory: Path, memory: Path | None = None, taken: Callable[[str], bool] = lambda _path: True
+) -> Manifest:
     """The manifest of a directory's source files; `.git`, and what builds and editors leave, is left out.
 
     `memory`: a file that keeps what was read, so that only files whose size or times differ are read again.
+    `taken`: whether a path is to be in it.
     """
     remembered = _remembered(memory)
     entries: Remembered = {}
     moment = time.time_ns()
-    for path in source_files(directory):
+    for path in filter(taken, source_files(directory)):
         try:
             facts = os.lstat(os.path.join(directory, path))  # noqa: PTH118 - 80000 times
         except FileNotFoundError:
@@ -397,6 +401,33 @@ def manifest_at(repository: Path, revision: str) -> Manifest:
 def described(repository: Path, revision: str) -> str:
     """What git calls the revision: `v6.1-14-g0123456789ab`. Raises SourceUnusable, ToolMissing."""
     return git(repository, revision, "describe", "--always", "--abbrev=12", revision).strip()
+
+
+_RELEASE = r"^(VERSION|PATCHLEVEL|SUBLEVEL|EXTRAVERSION) = ([0-9]+|-rc[0-9]+)$"
+
+
+def release_commit(source: str) -> str:
+    """The commit that made the version a source stands on: the last that changed it in the Makefile.
+
+    Tags may be missing from a clone, and Debian's source in a git tree of one's own has none. Empty where
+    the source is no git tree, is that commit itself, or where git does not tell.
+    """
+    directory, revision = git_parts(source) if source.startswith(GIT_PREFIX) else (Path(source), "HEAD")
+    if GIT.path() is None or not directory.is_dir():
+        return ""
+    if revision == "HEAD" and not (directory / ".git").exists():
+        return ""  # the directory may stand inside another project's git tree
+    named = ("rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}")
+    try:
+        return _release_of(directory, git(directory, revision, *named).strip())
+    except SourceUnusable:
+        return ""
+
+
+@lru_cache
+def _release_of(directory: Path, commit: str) -> str:
+    last = git(directory, commit, "log", "-1", "--format=%H", "-G", _RELEASE, commit, "--", "Makefile")
+    return "" if last.strip() == commit else last.strip()
 
 
 def git(repository: Path, revision: str, *arguments: str) -> str:
