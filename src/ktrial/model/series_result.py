@@ -123,8 +123,8 @@ class Selection:
     changed: tuple[str, ...]
     """All functions that the series changes, by name."""
     chosen: tuple[Choice, ...] = ()
-    left_out: tuple[str, ...] = ()
-    """Labels of workloads that execute some too, and found no place."""
+    left_out: tuple[Choice, ...] = ()
+    """Workloads that execute some too, and found no place."""
 
     @property
     def not_executed(self) -> tuple[str, ...]:
@@ -232,7 +232,9 @@ class SeriesResult:
     totals: tuple[SeriesCell, ...] = ()
     """From base to tip, measured as such: one for each workload."""
     executed: frozenset[str] = frozenset()
-    """Functions that the series changes and that ran somewhere, on the base or on a step."""
+    """Functions that the series changes and that ran in what was measured, on the base or on a step."""
+    shared_names: tuple[str, ...] = ()
+    """Of the executed ones those whose name several functions have: any of them may be the one that ran."""
     counted: bool = True
     """Whether there were profiles: without, nobody knows what is executed."""
     limits: tuple[tuple[str, float], ...] = ()
@@ -259,6 +261,17 @@ class SeriesResult:
             if function not in self.executed
             and not (_SYSTEM_CALL.match(function) and _SYSTEM_CALL.sub("", function) in calls)
         )
+
+    @property
+    def executed_elsewhere(self) -> dict[str, tuple[str, ...]]:
+        """Functions that ran nowhere → the workloads that execute them and were not measured."""
+        elsewhere = {
+            function: tuple(
+                choice.use.label for choice in self.selection.left_out if function in choice.functions
+            )
+            for function in self.not_executed
+        }
+        return {function: labels for function, labels in elsewhere.items() if labels}
 
     @property
     def broken(self) -> tuple[Step, ...]:

@@ -73,10 +73,13 @@ def exercised(result: SeriesResult) -> str:
     Patches that change only data are named: no profile tells who reads these.
     """
     data_alone = [step for step in result.steps if step.data and not step.functions]
+    text = _executed(result)
+    if shared := result.shared_names:
+        text += f" Several functions are called {_named(shared)}: no profile tells which of them ran."
     if not data_alone or not result.selection.changed:
-        return _executed(result)
+        return text
     patches = "; ".join(f"patch {step.number} changes {_named(sorted(step.data))}" for step in data_alone)
-    return f"{_executed(result)} Data alone: {patches}. No profile tells who reads it."
+    return f"{text} Data alone: {patches}. No profile tells who reads it."
 
 
 def _executed(result: SeriesResult) -> str:
@@ -96,11 +99,28 @@ def _executed(result: SeriesResult) -> str:
         if len(changed) == 1:
             return f"The one function that this series changes, {changed[0]}, is executed by {by}."
         return f"All {_functions(len(changed))} that this series changes are executed by {by}."
-    by = "none of the workloads that were asked for" if result.asked else "no workload"
+    by = "no workload that was measured" if result.executed_elsewhere else "no workload"
+    if result.asked:
+        by = "none of the workloads that were asked for"
     are = "is" if len(idle) == 1 else "are"
     return (
         f"{len(idle)} of the {_functions(len(changed))} that this series changes {are} executed by {by}: "
-        f"{_named(idle)}."
+        f"{_named(idle)}.{_elsewhere(result)}"
+    )
+
+
+def _elsewhere(result: SeriesResult) -> str:
+    """What would run that did not: workloads that were left out, and the option that adds them."""
+    elsewhere = result.executed_elsewhere
+    if not elsewhere:
+        return ""
+    # The fewest that bring them all are not looked for: the first of each will do.
+    labels = list(dict.fromkeys(names[0] for names in elsewhere.values()))
+    every = ",".join([*(use.label for use in result.measurement.workloads), *labels])
+    were = "which was" if len(labels) == 1 else "which were"
+    return (
+        f" {_named(labels)}, {were} not measured, {'runs' if len(labels) == 1 else 'run'} "
+        f"{_named(sorted(elsewhere))}: --workload {every} measures all."
     )
 
 

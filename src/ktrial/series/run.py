@@ -1,10 +1,11 @@
 """Run a series: build forward, choose workloads by what was changed, measure each step, compare."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from ktrial.analysis.attribution.decomposition import explain
@@ -16,10 +17,11 @@ from ktrial.experiment.single_kernel import Runs, failed, measure, problem_of
 from ktrial.fault_points import fault_point
 from ktrial.format import number_format
 from ktrial.kernels import Progress
+from ktrial.kernels.build.build_trees import kept_trees
 from ktrial.kernels.build.make import build_seconds, whole_build_seconds
 from ktrial.kernels.errors import BadPatch, KernelError, PatchNotApplied
 from ktrial.kernels.patch_series import as_patch
-from ktrial.kernels.symbols import function_files
+from ktrial.kernels.symbols import function_files, shared_names
 from ktrial.model.kernel import OWN, Build, Kernel, PatchSeries, SeriesKind, SeriesPatch
 from ktrial.model.profile import Profile
 from ktrial.model.series_result import Alone, Selection, SeriesCell, SeriesResult, Step, StepState
@@ -200,8 +202,10 @@ class _Comparing:
     def result(self) -> SeriesResult:
         names = ", ".join(workload.label for workload in self.measurement.workloads)
         self.series_run.tell(f"measuring in {names}")
-        for _, profile in self.coverage.profiles:
-            self._execute(profile)
+        ran = {use.label for use in self.measurement.workloads}
+        for use, profile in self.coverage.profiles:
+            if use.label in ran:
+                self._execute(profile)
         records = [(step, self._record(step)) for step in measured(self.steps)]
         problems = {step.number: why for step, record in records if (why := problem_of(record))}
         if records[0][0].number in problems:
@@ -210,6 +214,7 @@ class _Comparing:
                 hint="--workload names others; ktrial workload list shows them",
             )
         complete = [pair for pair in records if pair[0].number not in problems]
+        ends = [step.kernel for step in (complete[0][0], complete[-1][0]) if step.kernel is not None]
         limits = self.series_run.limits(self.measurement.workloads)
         cells = [
             cell
@@ -227,6 +232,7 @@ class _Comparing:
             tuple(cells),
             tuple(totals),
             frozenset(self._executed),
+            shared_names(ends, self._executed),
             self._counted,
             tuple(limits.items()),
             (
@@ -428,79 +434,106 @@ class Estimate:
     """Kernels that may have to be compiled, with the base."""
     rebuilds: int
     """How many of them from nothing, to compare."""
+    wholes: int
+    """How many of the others compile all or most: a base without a build tree, patches of shared headers."""
     boots: int
     """Kernels that may have to be booted."""
+    profiles: int
+    """Workloads whose profile on the base is to be had, to choose among them."""
+    trials: int
+    """Of the steps, at most."""
     build_seconds: float | None
     """A build, on this host, by past ones; None where there are none."""
     rebuild_seconds: float | None
     """The same of a build from nothing."""
-    trials: int
-    """Of the steps, at most."""
+    boot_seconds: float | None
+    """A boot with the one trial that tells whether it works, by those of past series; None without any."""
+    profile_seconds: float | None
+    """One workload in one trial, by those of past series; None without any."""
     trial_seconds: float | None
-    """A trial, by those of past series; None where there are none."""
+    """A trial, likewise."""
 
     @property
     def seconds(self) -> float | None:
         """Of everything; None where nothing tells."""
-        kinds = ((self.builds - self.rebuilds, self.build_seconds), (self.rebuilds, self.rebuild_seconds))
-        if self.trial_seconds is None or any(count and seconds is None for count, seconds in kinds):
+        whole = self.rebuilds + self.wholes
+        kinds = (
+            (self.builds - whole, self.build_seconds),
+            (whole, self.rebuild_seconds),
+            (self.boots, self.boot_seconds),
+            (self.profiles, self.profile_seconds),
+            (self.trials, self.trial_seconds),
+        )
+        if any(count and seconds is None for count, seconds in kinds):
             return None
-        return sum(count * (seconds or 0.0) for count, seconds in kinds) + self.trials * self.trial_seconds
+        return sum(count * (seconds or 0.0) for count, seconds in kinds)
 
     def words(self) -> str:
         """In a sentence."""
         builds = number_format.counted(self.builds, "kernel")
-        again = f" ({self.rebuilds} of them from nothing, to compare)" if self.rebuilds else ""
+        how = [f"{self.rebuilds} of them from nothing, to compare"] if self.rebuilds else []
+        how += [f"{self.wholes} of them whole, or nearly"] if self.wholes else []
+        again = f" ({'; '.join(how)})" if how else ""
+        profiles = f", {number_format.counted(self.profiles, 'workload')} to profile" if self.profiles else ""
         trials = number_format.counted(self.trials, "trial")
-        text = f"at most {builds} to compile{again}, {self.boots} to boot and {trials} to run"
+        text = f"at most {builds} to compile{again}, {self.boots} to boot{profiles} and {trials} to run"
         if self.seconds is None:
             return f"{text}; how long that takes is not known yet on this machine"
         return f"{text}: about {number_format.duration(self.seconds)}, by earlier ones here"
 
     def as_json(self) -> dict[str, Any]:
         """What `--dry-run --json` prints."""
-        return {
-            "builds": self.builds,
-            "rebuilds": self.rebuilds,
-            "boots": self.boots,
-            "build_seconds": self.build_seconds,
-            "rebuild_seconds": self.rebuild_seconds,
-            "trials": self.trials,
-            "trial_seconds": self.trial_seconds,
-            "seconds": self.seconds,
-        }
+        return {**asdict(self), "seconds": self.seconds}
 
 
-def estimate(series_run: SeriesRun) -> Estimate:
-    """Of a run that is to come; nothing is built or booted."""
-    builder = series_run.runs.resources.builder
-    patched = len(list(to_build(series_run.series, series_run.plain, builder)))
+_SHARED_HEADERS = ("include/", "arch/x86/include/")
+"""A header there is read by most files: of 6.1 in the configuration `guest` by 68 to 89 % of the objects."""
+_BOOTS_LOOKED_AT = 8
+
+
+def estimate(series_run: SeriesRun, refused: Collection[int] = ()) -> Estimate:
+    """Of a run that is to come; nothing is built or booted. `refused`: patches that do not apply."""
+    builder, series = series_run.runs.resources.builder, series_run.series
+    patched = [patch for patch in to_build(series, series_run.plain, builder) if patch.number not in refused]
     rebuilds = 0
-    if series_run.rebuild_every and series_run.series.kind is not SeriesKind.GIT:
-        rebuilds = -(-patched // series_run.rebuild_every)
-    builds = patched + rebuilds
-    builds += builder.cached(series_run.plain) is None
-    images = len(series_run.series.patches) + 1
-    chosen = len(series_run.measurement.workloads) or MOST_WORKLOADS + 1
+    if series_run.rebuild_every and series.kind is not SeriesKind.GIT:
+        rebuilds = -(-len(patched) // series_run.rebuild_every)
+    has_base = builder.cached(series_run.plain) is not None
+    wholes = [patch for patch in patched if any(path.startswith(_SHARED_HEADERS) for path in patch.paths)]
+    images = len(series.patches) - len(refused) + 1
+    asked = series_run.measurement.workloads
+    one = _workload_seconds(series_run.runs.store)
     return Estimate(
-        builds=builds,
+        builds=len(patched) + rebuilds + (not has_base),
         rebuilds=rebuilds,
+        wholes=len(wholes) + (not has_base and not kept_trees()),
         boots=images,
+        profiles=0 if asked else len(series_run.candidates),
+        trials=images * series_run.measurement.perturbations,
         build_seconds=build_seconds(),
         rebuild_seconds=whole_build_seconds(),
-        trials=images * series_run.measurement.perturbations,
-        trial_seconds=_trial_seconds(series_run.runs.store, chosen),
+        boot_seconds=_boot_seconds(series_run.runs.store),
+        profile_seconds=one,
+        trial_seconds=None if one is None else one * (len(asked) or MOST_WORKLOADS + 1),
     )
 
 
-def _trial_seconds(store: Store, workloads: int) -> float | None:
-    """The mean of the newest series' trials, for so many workloads."""
+def _boot_seconds(store: Store) -> float | None:
+    """The median over the newest boots: from when each was asked for to the end of its trial."""
+    boots = [study for study in store.studies() if study.study.name == BOOT and study.finished]
+    ends = [(study, store.trials(study.id)[0]) for study in boots[-_BOOTS_LOOKED_AT:]]
+    seconds = [(trial.started - study.created).total_seconds() + trial.seconds for study, trial in ends]
+    return median(seconds) if seconds else None
+
+
+def _workload_seconds(store: Store) -> float | None:
+    """One workload of a trial, by the mean of the newest series' trials."""
     alike = [study for study in store.studies() if study.study.name in {NAME, COVERAGE} and study.finished]
     if not alike:
         return None
     newest = alike[-1]
     trials = store.trials(newest.id)
-    return sum(trial.seconds for trial in trials) / len(trials) / _count(newest.study) * workloads
+    return sum(trial.seconds for trial in trials) / len(trials) / _count(newest.study)
 
 
 def _count(study: Study) -> int:

@@ -59,7 +59,7 @@ def selected(
         left.remove(best)
         chosen.append(best)
         covered.update(best.functions)
-    return Selection(names, tuple(sorted(chosen, key=_by_share)), tuple(choice.use.label for choice in left))
+    return Selection(names, tuple(sorted(chosen, key=_by_share)), tuple(sorted(left, key=_by_share)))
 
 
 def executed_in(profile: Profile, names: Collection[str]) -> dict[str, int]:

@@ -1,14 +1,19 @@
 """Workloads are chosen by what they execute of what a series changes; what nobody executes is left over."""
 
 import random
+from collections.abc import Collection
+from pathlib import Path
 
 import pytest
+from tests.support.scripted import a_kernel
 
+from ktrial.kernels.symbols import shared_names
 from ktrial.model.kernel import Build, PatchSeries, SeriesKind
 from ktrial.model.profile import FunctionCount, OperationCounts, Profile, RegionCounts, StringCounts
 from ktrial.model.series_result import Selection, SeriesResult
 from ktrial.model.study import Measurement
 from ktrial.model.workload import WorkloadUse
+from ktrial.report.patch_series import exercised
 from ktrial.series.selection import executed_in, nothing_ran, selected
 
 
@@ -59,7 +64,7 @@ def test_where_places_are_few_the_one_that_covers_most_comes_first_and_the_rest_
     some = [profile("small", a=1), profile("wide", a=1, b=1, c=1), profile("large", a=900)]
     selection = selected(["a", "b", "c"], some, most=1)
     assert [choice.use.name for choice in selection.chosen] == ["wide"]
-    assert selection.left_out == ("large", "small")
+    assert [choice.use.name for choice in selection.left_out] == ["large", "small"]
 
 
 def test_the_compilers_numbers_are_no_part_of_a_name_and_modules_are_not_the_image() -> None:
@@ -98,12 +103,50 @@ def test_a_patch_ran_nowhere_where_none_of_its_functions_did(changed: list[str],
 def test_a_system_call_ran_where_one_way_into_it_did(
     changed: tuple[str, ...], executed: set[str], idle: tuple[str, ...]
 ) -> None:
-    result = SeriesResult(
+    assert result_of(Selection(changed), executed).not_executed == idle
+
+
+def result_of(
+    selection: Selection, executed: Collection[str], *measured: str, shared: tuple[str, ...] = ()
+) -> SeriesResult:
+    """What ran where these workloads were measured."""
+    return SeriesResult(
         series=PatchSeries(kind=SeriesKind.MAILBOX, origin="s.mbx", base="base", patches=()),
         plain=Build(source="base"),
-        measurement=Measurement(()),
+        measurement=Measurement(tuple(WorkloadUse(name=name) for name in measured)),
         steps=(),
-        selection=Selection(changed),
+        selection=selection,
         executed=frozenset(executed),
+        shared_names=shared,
     )
-    assert result.not_executed == idle
+
+
+def test_what_only_workloads_without_a_place_execute_is_named_with_the_option_that_adds_them() -> None:
+    some = [profile("wide", a=1, b=1), profile("small", c=1), profile("large", c=9)]
+    result = result_of(selected(["a", "b", "c"], some, most=1), {"a", "b"}, "wide", "nqueens")
+    assert result.executed_elsewhere == {"c": ("large", "small")}
+    assert exercised(result).replace("\u00a0", " ") == (
+        "1 of the 3 functions that this series changes is executed by no workload that was measured: c. "
+        "large, which was not measured, runs c: --workload wide,nqueens,large measures all."
+    )
+
+
+def test_of_functions_that_share_a_name_it_is_said_that_no_profile_tells_them_apart() -> None:
+    some = [profile("wide", init_once=1)]
+    result = result_of(selected(["init_once"], some), {"init_once"}, "wide", shared=("init_once",))
+    assert exercised(result) == (
+        "The one function that this series changes, init_once, is executed by wide. Several functions are "
+        "called init_once: no profile tells which of them ran."
+    )
+
+
+def test_names_that_several_functions_of_an_image_have_are_known_by_its_symbols(tmp_path: Path) -> None:
+    rows = [f"ffffffff8100{place:04x} t only_{place:x}\n" for place in range(1500)]
+    rows[7], rows[90] = "ffffffff81000007 t init_once\n", "ffffffff8100005a t init_once\n"
+    rows[8], rows[91] = "ffffffff81000008 t copy.isra.0\n", "ffffffff8100005b t copy.isra.1\n"
+    rows[9], rows[92] = "ffffffff81000009 T one_way\n", "ffffffff8100005c d one_way\n"
+    (tmp_path / "System.map").write_text("".join(rows))
+    kernel = a_kernel(image=tmp_path / "vmlinuz")
+    names_in_question = ["init_once", "copy.isra", "one_way", "only_3", "gone"]
+    assert shared_names([kernel], names_in_question) == ("copy.isra", "init_once")
+    assert shared_names([a_kernel(image=tmp_path / "none/vmlinuz")], names_in_question) == ()

@@ -394,8 +394,8 @@ def test_an_estimate_has_builds_boots_and_a_time_only_where_it_was_measured(tmp_
         series_run = replace(asked(tmp_path, store, "cost-fork-10", "cost-pipe-5"), rebuild_every=24)
         words = estimate(series_run).words().replace("\u00a0", " ")
         assert words == (
-            "at most 4 kernels to compile (1 of them from nothing, to compare), 3 to boot and 6 trials to "
-            "run; how long that takes is not known yet on this machine"
+            "at most 4 kernels to compile (1 of them from nothing, to compare; 1 of them whole, or nearly), "
+            "3 to boot and 6 trials to run; how long that takes is not known yet on this machine"
         )
         series_run.run()
         (tmp_path / "other").mkdir()
@@ -407,7 +407,36 @@ def test_an_estimate_has_builds_boots_and_a_time_only_where_it_was_measured(tmp_
         planned = estimate(more)
         assert (planned.builds, planned.rebuilds, planned.seconds is not None) == (4, 1, True)
         assert planned.seconds
-        assert round(planned.seconds) == 3 * 60 + 600
+        assert planned.boot_seconds
+        compiling = 2 * 60 + 2 * 600
+        assert round(planned.seconds - 3 * planned.boot_seconds) == compiling
+        (tmp_path / "third").mkdir()
+        free = asked(tmp_path / "third", store, "cost-fork-1", "cost-pipe-2", "noop", uses=())
+        planned, without = estimate(free), estimate(free, refused=[2])
+        assert planned.profiles == 2, "the candidates' profiles are to be had"
+        assert "to boot, 2 workloads to profile and 8 trials" in planned.words().replace("\u00a0", " ")
+        assert (planned.builds - without.builds, planned.boots - without.boots) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("path", "whole"),
+    [
+        ("include/linux/sched.h", True),
+        ("arch/x86/include/asm/page.h", True),
+        ("mm/slab.h", False),
+        ("mm/a.c", False),
+    ],
+)
+def test_a_patch_of_a_header_that_most_files_read_is_estimated_as_a_whole_build(
+    path: str, whole: bool, tmp_path: Path
+) -> None:
+    with open_store(str(tmp_path / "x.db")) as store:
+        series_run = asked(tmp_path, store, "cost-fork-10")
+        (patch,) = series_run.series.patches
+        touching = patch.model_copy(update={"paths": (path,)})
+        series = series_run.series.model_copy(update={"patches": (touching,)})
+        base = 1  # there is no build tree to begin with
+        assert estimate(replace(series_run, series=series)).wholes == base + whole
 
 
 def test_a_change_beside_which_nothing_of_the_patch_ran_says_so(tmp_path: Path) -> None:

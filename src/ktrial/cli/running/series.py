@@ -148,7 +148,8 @@ class MeasuredSeries:
         self.series  # noqa: B018 - as above
         with open_store(self.options.store) as store:
             planned = self._planned(store, StepLines(messages()))
-            cost, refused = estimate(planned), refusals(planned)
+            refused = refusals(planned)
+            cost = estimate(planned, refused)
         if json:
             data = {"estimate": cost.as_json(), "refused": {str(key): why for key, why in refused.items()}}
             print_json({**self.series.model_dump(mode="json"), **data})
