@@ -15,6 +15,7 @@ from ktrial.importers.protocol import LARGEST_MIB, Choices, Importer, SourceFile
 from ktrial.model.imported import Family, Group, Imported, Rounded, Summary
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.program_outputs import Measured, OutputDamaged, OutputEmpty, OutputFormat, Report
+from ktrial.program_outputs.places import line_of
 from ktrial.program_outputs.units import converted, converts
 
 __all__ = [
@@ -356,7 +357,9 @@ class ProgramOutput:
         try:
             report = self.format.read(file.text)
         except OutputDamaged as error:
-            raise MeasurementsDamaged(file.path, self.name, error.where, error.problem) from error
+            line = line_of(file.text, error.where, error.problem)
+            where = error.where if line is None else f"line {line}, {error.where}"
+            raise MeasurementsDamaged(file.path, self.name, where, error.problem) from error
         except OutputEmpty as error:
             raise NoMeasurements(file.path, self.name, error.problem) from error
         in_groups = self.format.of_groups and not file.label

@@ -160,4 +160,5 @@ def the_only(pattern: str, text: str, format: str) -> str:
 
 def _words(pattern: str) -> str:
     """The pattern's text, for people: without what is the pattern's own."""
-    return " ".join(re.sub(r"\(\?:|\\[sSdbw][*+?]?|[\^$()*+?\\|]|\[.*?\]", " ", pattern).split()) or pattern
+    words = " ".join(re.sub(r"\(\?:|\\[sSdbw][*+?]?|[\^$()*+?\\|]|\[.*?\]", " ", pattern).split())
+    return words.strip(" :.") or pattern

@@ -134,7 +134,7 @@ class Sysbench:
         return events / seconds
 
     def _number(self, pattern: str, text: str) -> float:
-        return measured(the_only(pattern, text, self.name), self.name, pattern.partition(":")[0].strip(" ^"))
+        return measured(the_only(pattern, text, self.name), self.name, pattern.partition(":")[0].strip(" ^+"))
 
     def _latencies(self, text: str, events: float, notes: list[Note]) -> dict[Column, float]:
         values = {}

@@ -153,7 +153,7 @@ class SysbenchBefore1:
         return {Column(f"latency p{percent}", "ms", _LOWER): value}
 
     def _number(self, pattern: str, text: str) -> float:
-        return measured(the_only(pattern, text, self.name), self.name, pattern.partition(":")[0].strip(" ^"))
+        return measured(the_only(pattern, text, self.name), self.name, pattern.partition(":")[0].strip(" ^+"))
 
 
 def _errors(text: str, format: str) -> Iterator[Note]:
