@@ -31,6 +31,19 @@ READ: list[tuple[str, str, dict[str, Number]]] = [
         {"latency": ((1000 * (952 * 133132 + 624 * 229065) / 1576,), "ns", LOWER)},
     ),
     ("cyclictest", "cyclictest-histogram.txt", {"worst latency": ((85_000,), "ns", LOWER)}),
+    ("hackbench", "hackbench-2.40.txt", {"time": ((0.09,), "s", LOWER)}),
+    ("hackbench", "hackbench-2008.txt", {"time": ((5.1, 4.9, 5.3), "s", LOWER)}),
+    (
+        "hackbench",
+        "hackbench-0.83-groups.txt",
+        {
+            f"process mode, {settings}, 100 messages, 100 bytes: time": (times, "s", LOWER)
+            for settings, times in (
+                ("1 groups, 40 file descriptors, 40 tasks", (0.203, 0.167, 0.145)),
+                ("2 groups, 40 file descriptors, 80 tasks", (0.332, 0.243, 0.228)),
+            )
+        },
+    ),
     ("hey", "hey-2018.txt", {"requests": ((870.9148,), "1/s", HIGHER), "latency": ((0.111,), "s", LOWER)}),
     ("hey", "hey-percent-signs.txt", {"latency p99": ((0.4,), "s", LOWER)}),
     ("oha-json", "oha-1.x-deadline.json", {"requests": ((27534 / 10.003229588,), "1/s", HIGHER)}),
@@ -146,8 +159,8 @@ def test_every_metric_that_is_read_stands_in_its_format_s_table(
     assert got <= known
 
 
-ONE_REPORT = {name: file for name, file, _ in READ if name != "lmbench"}
-"""Lines of lmbench's programs are put together."""
+ONE_REPORT = {name: file for name, file, _ in READ if name not in ("lmbench", "hackbench")}
+"""Lines of lmbench's programs and runs of hackbench are put together."""
 
 
 @pytest.mark.parametrize(("name", "file"), sorted(ONE_REPORT.items()))
@@ -222,6 +235,9 @@ REFUSED: list[tuple[str, str, tuple[str, str], str]] = [
     ("cyclictest", "cyclictest-2.30.txt", ("Avg:    3", "Avg:    9"), "its average is 9, from 3 to 4"),
     ("cyclictest", "cyclictest-2.40.txt", ("T: 0", "T: 2"), "the threads 1, 2 are told of"),
     ("cyclictest", "cyclictest-histogram.txt", ("00081 00085", "00085"), "different numbers of threads"),
+    ("hackbench", "hackbench-2.40.txt", ("0.090", "0.000"), "0 is less than it can tell"),
+    ("hackbench", "hackbench-2.40.txt", ("Time: 0.090", "fork: failed Time: "), "no run printed its time"),
+    ("hackbench", "hackbench-0.83-groups.txt", ("with 1 groups", "of 1 groups"), "others do not"),
     ("hey", "hey-2018.txt", ("[200] 10000", "[500] 10000"), "not all requests were answered: status 500"),
     ("hey", "hey-2018.txt", ("870.9148", "87.9148"), "are not 10000 in 11.4822 s"),
     ("oha-json", "oha-1.x-deadline.json", ('"200": 27534', '"501": 27534'), "not all requests were answered"),
@@ -265,6 +281,8 @@ TOLD: list[tuple[str, str, tuple[str, str], str]] = [
         ("sums,xor,64,,,8815386.0,ns,333900\n", ""),
         "9 samples, no multiple",
     ),
+    ("hackbench", "hackbench-0.83-groups.txt", ("Time: 0.243\n", ""), "1 of 6 runs printed no time"),
+    ("hackbench", "hackbench-0.83-groups.txt", ("0.243", "0.228"), "alike to the last digit"),
     ("lmbench", "lmbench-2alpha8.txt", ("FIFO latency", "FOFO latency"), "1 of 14 lines was not understood"),
     ("lmbench", "lmbench-3.txt", ("Simple read:", "Simple syscall:"), "from 1 to 2 values"),
     ("asv", "asv-1.json", (" 6.59472942352295e-05", " null"), "1 results failed; they are left out"),
@@ -283,6 +301,14 @@ TOLD: list[tuple[str, str, tuple[str, str], str]] = [
 def test_what_is_left_out_is_told(name: str, file: str, change: tuple[str, str], text: str) -> None:
     report = program_outputs.find(name).read(changed(file, change))
     assert text in " ".join(note.text for note in (*report.failures, *report.notes))
+
+
+def test_hackbench_s_times_alone_are_runs_of_one_kind() -> None:
+    format, times = program_outputs.find("hackbench"), "Time: 0.123\nTime: 0.256\nTime: 0.178\n"
+    assert format.recognises(times)
+    assert format.read(times).named()["time"].values == (0.123, 0.256, 0.178)
+    assert not format.recognises(f"{times}Time: 12\n")
+    assert format.read(f"{times}Time: ?\n").notes[0].text == "1 of 4 lines was not understood: 'Time: ?'"
 
 
 def test_catch2_s_benchmarks_of_one_name_have_their_test_case_before_it() -> None:
