@@ -1,4 +1,4 @@
-"""What else rt-tests writes as JSON: pairs of threads, signaltest, oslat, pi_stress (rt-tests 1.9 and later)."""
+"""JSON of rt-tests' other programs: pairs of threads, signaltest, oslat, pi_stress."""
 
 from typing import Any
 
