@@ -25,7 +25,7 @@ _SECOND = re.compile(r"Each sender will pass (?P<messages>\d+) messages of (?P<b
 
 
 @dataclass
-class _Run:
+class _Attempt:
     """What hackbench says before a time, and the time."""
 
     settings: dict[str, str] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class Hackbench:
         if len(shapes) > 1:
             problem = "some runs tell their settings, and others do not"
             raise OutputDamaged(format=self.name, where="the whole", problem=problem)
-        by_settings: dict[tuple[tuple[str, str], ...], list[_Run]] = {}
+        by_settings: dict[tuple[tuple[str, str], ...], list[_Attempt]] = {}
         for run in runs:
             by_settings.setdefault(tuple(run.settings.items()), []).append(run)
         read = tuple(
@@ -76,14 +76,14 @@ class Hackbench:
         lines = sum(bool(line) for line in _lines(text))
         return Report(read, failures, (*told(left, lines), *_doubts(read)), conditions)
 
-    def _runs(self, lines: list[str]) -> tuple[list[_Run], list[str]]:
+    def _runs(self, lines: list[str]) -> tuple[list[_Attempt], list[str]]:
         """Runs in their order, and the lines that are none of hackbench's."""
-        runs, left, current = list[_Run](), list[str](), _Run()
+        runs, left, current = list[_Attempt](), list[str](), _Attempt()
         for line in lines:
             if match := _heading(line):
                 if set(match.groupdict()) & set(current.settings):
                     runs.append(current)
-                    current = _Run()
+                    current = _Attempt()
                 current.settings |= {key.replace("_", " "): level for key, level in match.groupdict().items()}
             elif match := _TIME_LINE.fullmatch(line):
                 current.seconds = measured(match[1], self.name, "Time")
@@ -91,12 +91,12 @@ class Hackbench:
                     problem = "0 is less than it can tell; send more messages: -l 1000"
                     raise OutputDamaged(format=self.name, where="Time", problem=problem)
                 runs.append(current)
-                current = _Run()
+                current = _Attempt()
             elif line:
                 left.append(line)
         return [*runs, *([current] if current.settings else [])], left
 
-    def _measured(self, settings: dict[str, str], runs: list[_Run]) -> Measured:
+    def _measured(self, settings: dict[str, str], runs: list[_Attempt]) -> Measured:
         values = tuple(run.seconds for run in runs if run.seconds is not None)
         of = ", ".join(f"{level} {name}" for name, level in settings.items())
         failed = len(runs) - len(values)
