@@ -91,6 +91,24 @@ READ: list[tuple[str, str, dict[str, Number]]] = [
     ("criterion", "criterion-0.5.1-sample.json", {"time": (CRITERION, "ns", LOWER)}),
     ("criterion", "criterion-0.5.1-flat-estimates.json", {"time": ((61.59901351994021,), "ns", LOWER)}),
     ("criterion", "criterion-0.5.1-estimates.json", {"time": ((33.71924022667958,), "ns", LOWER)}),
+    (
+        "jmh-csv",
+        "jmh-1.37-gc.csv",
+        {
+            "my.B.sum size=10: throughput": ((26.873322,), "ops/us", HIGHER),
+            "my.B.text size=1000: time": ((111.992193,), "us/op", LOWER),
+        },
+    ),
+    ("jmh-csv", "jmh-1.37-german.csv", {"my.B.sum size=10: time": ((0.028957,), "us/op", LOWER)}),
+    ("jmh-csv", "jmh-1.37-scsv.csv", {"sampled time p99.9": ((14.86568,), "us/op", LOWER)}),
+    (
+        "jmh-csv",
+        "jmh-1.19.csv",
+        {
+            "my.B.text size=10: single shot time": ((43.214167,), "us/op", LOWER),
+            "my.B.sum size=10: sampled time p50": ((0.04,), "us/op", LOWER),
+        },
+    ),
     ("lmbench", "lmbench-2alpha8.txt", {"Pagefaults on /something.avi: latency": ((13098,), "µs", LOWER)}),
     (
         "lmbench",
@@ -170,7 +188,10 @@ def test_every_metric_that_is_read_stands_in_its_format_s_table(
     name: str, file: str, expected: dict[str, Number]
 ) -> None:
     known = {(each.metric, each.unit, each.direction) for each in program_outputs.find(name).columns}
-    got = {(each.metric, each.unit, each.direction) for each in read(name, file).measured}
+    units = {"ops/us": "ops/s"}
+    got = {
+        (each.metric, units.get(each.unit, each.unit), each.direction) for each in read(name, file).measured
+    }
     assert expected
     assert got <= known
 
@@ -245,6 +266,14 @@ REFUSED: list[tuple[str, str, tuple[str, str], str]] = [
         ('"slope":{', '"slope":{"point_estimate":1,'),
         "there twice",
     ),
+    (
+        "jmh-csv",
+        "jmh-1.37-gc.csv",
+        ('"my.B.text","avgt",1,6,', '"my.B.text","avgt",1,'),
+        "it has 7 fields, not 8",
+    ),
+    ("jmh-csv", "jmh-1.37-gc.csv", ('"my.B.sum","thrpt"', '"my.B.sum","all"'), "its mode is 'all'"),
+    ("jmh-csv", "jmh-1.37-german.csv", ('"0,028957"', '"0.028,957"'), "'0.028,957' where a number"),
     ("netperf", "netperf-tcp-stream.txt", ("10^6bits/sec", "MBytes/sec"), "it is not there"),
     ("netperf", "netperf-tcp-stream.txt", ("   9407.41", ""), "the test prints another"),
     ("netperf", "netperf-udp-stream.txt", ("18212      0", "1821      0"), "are not 954.33 Mbit/s"),
@@ -348,6 +377,19 @@ TOLD: list[tuple[str, str, tuple[str, str], str]] = [
 def test_what_is_left_out_is_told(name: str, file: str, change: tuple[str, str], text: str) -> None:
     report = program_outputs.find(name).read(changed(file, change))
     assert text in " ".join(note.text for note in (*report.failures, *report.notes))
+
+
+def test_what_jmh_s_scores_scatter_is_kept_but_not_of_sampled_times() -> None:
+    metrics = read("jmh-csv", "jmh-1.19.csv").named()
+    spread = metrics["my.B.sum size=10: throughput"].spread
+    assert spread is not None
+    assert spread.runs == 6
+    assert spread.standard_error == pytest.approx(34.156295 / 6.868827, rel=1e-5)
+    assert metrics["my.B.sum size=10: sampled time"].spread is None
+    assert [note.text for note in read("jmh-csv", "jmh-1.37-gc.csv").notes] == [
+        "errors take the iterations of all JVMs for independent: they may be too small",
+        "28 rows of profilers are not read: gc.alloc.rate",
+    ]
 
 
 def test_hackbench_s_times_alone_are_runs_of_one_kind() -> None:

@@ -10,7 +10,7 @@ from ktrial.program_outputs import Column, Measured, Note, Report
 from ktrial.program_outputs.errors import OutputDamaged, OutputEmpty
 from ktrial.program_outputs.reading import conditions_of, finite, measured, object_of, objects_of, text_of
 
-_MODES = {
+MODES = {
     "thrpt": Column("throughput", "ops/s", Direction.HIGHER),
     "avgt": Column("time", "us/op", Direction.LOWER),
     "sample": Column("sampled time", "us/op", Direction.LOWER),
@@ -35,7 +35,7 @@ class Jmh:
 
     name = "jmh-json"
     summary = "JMH's JSON (-rf json -rff FILE)"
-    columns = tuple(_MODES.values())
+    columns = tuple(MODES.values())
     remarks = (
         "for each benchmark, with its parameters, the mean of each fork; of a single fork its iterations, "
         "which is told. The unit is scoreUnit; secondary metrics are not read. A score that its own raw data "
@@ -65,7 +65,7 @@ class Jmh:
 
     def _benchmark(self, row: dict[str, Any]) -> Measured:
         name = text_of(row.get("benchmark"))
-        column = _MODES.get(text_of(row.get("mode")))
+        column = MODES.get(text_of(row.get("mode")))
         if not name or column is None:
             problem = f"its mode is {row.get('mode')!r}"
             raise OutputDamaged(format=self.name, where=name or "a benchmark", problem=problem)

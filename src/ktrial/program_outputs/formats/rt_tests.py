@@ -202,9 +202,9 @@ class RtTests:
         )
         if not number:
             raise OutputEmpty(format=self.name, problem="there was no inversion")
-        current = [int(found) for found in re.findall(r"^Current Inversions: (\d+)$", text, re.MULTILINE)]
-        if current and number < current[-1]:
-            problem = f"{number:g} in all, after {current[-1]}"
+        before = [int(count) for count in re.findall(r"^Current Inversions: (\d+)$", text, re.MULTILINE)]
+        if before and number < before[-1]:
+            problem = f"{number:g} in all, after {before[-1]}"
             raise OutputDamaged(format=self.name, where="inversions", problem=problem)
         return (_of(_INVERSIONS, number),)
 
