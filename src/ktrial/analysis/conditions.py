@@ -1,5 +1,6 @@
 """Conditions of foreign measurements: what differs between groups besides the factor that names them."""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
@@ -9,6 +10,7 @@ from ktrial.model.warnings import DataWarning, WarningKind
 _NEVER_THE_SAME = {"date"}
 """Every run has its own."""
 _MOST_NAMED = 4
+_MOST_OFFERED = 2
 _LONGEST_LEVEL = 40
 _Difference = tuple[str, str, str]
 """What differs, and how it is in the baseline and in the other group."""
@@ -34,9 +36,14 @@ def _differences(baseline: Group, group: Group) -> Iterator[_Difference]:
     """Conditions that both tell, differently; not those that the labels name."""
     for name, level in group.conditions.items():
         before = baseline.conditions.get(name)
-        named = before and before in baseline.label and level in group.label
+        named = before and _names(baseline.label, before) and _names(group.label, level)
         if before and before != level and name not in _NEVER_THE_SAME and not named:
             yield name, before, level
+
+
+def _names(label: str, level: str) -> bool:
+    """Whether a label says it: `block size 4k`, or `6.1` of the kernel 6.1.0-18-amd64."""
+    return level in label or (bool(label) and re.match(rf"{re.escape(label)}(?![0-9])", level) is not None)
 
 
 def _warning(source: str, families: Sequence[str], differences: Sequence[_Difference]) -> DataWarning:
@@ -48,11 +55,11 @@ def _warning(source: str, families: Sequence[str], differences: Sequence[_Differ
     )
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     which = families[0] if len(families) == 1 else f"{len(families)} families"
-    one = f"name the groups by it: '{names[0]} {shown[names[0]][0]}=FILE'"
+    by = " or ".join(f"--group-by '{name}'" for name in names[:_MOST_OFFERED])
     return DataWarning(
         kind=WarningKind.CONFOUND,
         text=f"{source}: {which}: the groups differ in more than their names: {listed}{more}",
-        advice=f"if that is what you compare, {one}; else measure again with one of them only",
+        advice=f"if that is what you compare: {by}; else measure again with the same",
     )
 
 

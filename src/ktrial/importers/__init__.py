@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ktrial import plugin_discovery, program_outputs
 from ktrial.importers.errors import ImportFailed, MeasurementsDamaged, NoMeasurements
+from ktrial.importers.grouping import by_conditions, names_of, one_of_both
 from ktrial.importers.protocol import LARGEST_MIB, Choices, Importer, SourceFile, source_file
 from ktrial.model.imported import Family, Group, Imported, Rounded, Summary
 from ktrial.model.warnings import DataWarning, WarningKind
@@ -80,11 +81,17 @@ def read_all(paths: Sequence[tuple[str, Path]], choices: Choices) -> tuple[Impor
     alone: list[Imported] = []
     together: dict[str, list[tuple[str, Imported]]] = {}
     choices = replace(choices, several=len(paths) > 1)
-    files = [(label, path, *read(source_file(path, label, choices))) for label, path in paths]
-    for label, path, importer, imported in files:
-        if _is_one_group(imported) and sum(other is importer for _, _, other, _ in files) > 1:
+    names = names_of([path for _, path in paths])
+    files = [
+        (label, name, path, *read(source_file(path, label, replace(choices, name=name))))
+        for (label, path), name in zip(paths, names, strict=True)
+    ]
+    for label, name, path, importer, imported in files:
+        if choices.group_by:
+            imported = by_conditions(imported, choices.group_by, path)
+        if _is_one_group(imported) and sum(other is importer for *_, other, _ in files) > 1:
             named = _with_label(imported, label) if label else imported
-            together.setdefault(importer.name, []).append((label or path.stem, named))
+            together.setdefault(importer.name, []).append((label or name, named))
             continue
         if label and label not in _labels(imported):
             imported = imported.model_copy(
@@ -233,33 +240,8 @@ def _with(family: Family | None, addition: Family) -> Family:
     groups = {group.label: group for group in family.groups}
     for group in addition.groups:
         before = groups.get(group.label)
-        if before is not None:
-            group = group.model_copy(
-                update={
-                    "values": _runs_of(before) + _runs_of(group),
-                    "summary": None,
-                    "conditions": _of_both(before.conditions, group.conditions),
-                    "runs": before.runs + group.runs,
-                    "failed": before.failed + group.failed,
-                }
-            )
-        groups[group.label] = group
+        groups[group.label] = one_of_both(before, group) if before else group
     return family.model_copy(update={"groups": tuple(groups.values())})
-
-
-def _of_both(conditions: dict[str, str], others: dict[str, str]) -> dict[str, str]:
-    """Conditions of runs out of several files; `4, 8` where they differ."""
-    return {
-        name: level
-        if (before := conditions.get(name, level)) == level or level in before.split(", ")
-        else f"{before}, {level}"
-        for name, level in {**conditions, **others}.items()
-    }
-
-
-def _runs_of(group: Group) -> tuple[float, ...]:
-    """The values; the mean of several runs of one file is one run among those of other files."""
-    return group.values or ((group.summary.mean.value,) if group.summary else ())
 
 
 # --- Labels that the user gave to files: what they say is compared, also where the files name it differently.

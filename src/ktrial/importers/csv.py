@@ -288,6 +288,8 @@ class Csv:
     def read(self, file: SourceFile) -> Imported:
         """Families and groups, in the table's order."""
         table = table_of(file)
+        columns_only = tuple(name for name in file.choices.group_by if name not in table.conditions)
+        file = replace(file, choices=replace(file.choices, group_by=columns_only))
         columns = understand(table.header, [row.cells for row in table.rows], file)
         if not columns.value and not file.choices.group_by and (long := made_long(table)) is not None:
             table = long

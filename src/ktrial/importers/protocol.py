@@ -25,9 +25,11 @@ class Choices:
     """What the user said about the columns of a table; only importers of tables ask."""
 
     group_by: tuple[str, ...] = ()
-    """Columns that tell the groups apart; empty: all that are nothing else."""
+    """Columns or conditions that tell the groups apart; empty: all columns that are nothing else."""
     value: str = ""
     """The column of numbers; empty: found by its name."""
+    name: str = ""
+    """What tells the file from the others that are read with it; empty: its name without the ending."""
     several: bool = False
     """Whether other files are compared with this one: a table without groups is one of them then."""
     units: Units = field(default_factory=Units)
@@ -46,13 +48,14 @@ class SourceFile:
 
     @property
     def name(self) -> str:
-        """Without directories."""
-        return self.path.name
+        """Without directories, but for those that tell it from the others."""
+        name = self.choices.name
+        return self.path.name if not name or name.endswith(self.path.suffix) else f"{name}{self.path.suffix}"
 
     @property
     def group(self) -> str:
         """The group's label, for a file that holds one group."""
-        return self.label or self.path.stem
+        return self.label or self.choices.name or self.path.stem
 
 
 def check_groups(file: SourceFile, groups: int) -> None:

@@ -7,6 +7,7 @@ from tests.support.program_texts import changed, text_of, written
 
 from ktrial.analysis.imported_results import AnalysisOptions, analyse
 from ktrial.importers import Choices, read_all
+from ktrial.importers.errors import ImportFailed
 from ktrial.model.imported import Analysis
 from ktrial.model.warnings import WarningKind
 
@@ -52,6 +53,75 @@ def test_the_factor_that_the_labels_name_is_no_confound(tmp_path: Path) -> None:
     old = written(tmp_path, text_of("fio-3.33.json"), "a.json")
     new = written(tmp_path, changed("fio-3.33.json", ('"bs": "4k"', '"bs": "32k"')), "b.json")
     assert not confounds(compared(("4k", old), ("32k", new)))
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "key", "groups"),
+    [
+        ("fio-3.33.json", ('"bs": "4k"', '"bs": "32k"'), "block size", ["block size 4k", "block size 32k"]),
+        ("pgbench-15.txt", ("clients: 4", "clients: 8"), "clients", ["clients 4", "clients 8"]),
+        ("unixbench_control.txt", ("16 CPUs", "8 CPUs"), "CPUs", ["CPUs 16", "CPUs 8"]),
+    ],
+)
+def test_the_condition_that_differs_is_offered_as_the_factor(
+    tmp_path: Path, file: str, change: tuple[str, str], key: str, groups: list[str]
+) -> None:
+    """As it is printed: `--group-by 'block size'` makes it the factor, and no confound is left."""
+    old = written(tmp_path, text_of(file), f"old-{file}")
+    new = written(tmp_path, changed(file, change), f"new-{file}")
+    (confound,) = (
+        each for each in compared(("", old), ("", new)).findings if each.kind is WarningKind.CONFOUND
+    )
+    assert f"--group-by '{key}'" in confound.advice
+    analysis = analyse(read_all([("", old), ("", new)], Choices(group_by=(key,))), AnalysisOptions())
+    assert {tuple(group.label for group in family.groups) for family in analysis.families} == {tuple(groups)}
+    assert not confounds(analysis)
+
+
+def test_files_of_one_level_are_runs_of_one_group(tmp_path: Path) -> None:
+    few = written(tmp_path, text_of("pgbench-15.txt"), "a.txt")
+    many = written(tmp_path, changed("pgbench-15.txt", ("clients: 4", "clients: 8")), "b.txt")
+    files = [("", few), ("", many), ("", few), ("", many)]
+    family = read_all(files, Choices(group_by=("clients",)))[0].families[0]
+    assert [(group.label, len(group.values)) for group in family.groups] == [
+        ("clients 4", 2),
+        ("clients 8", 2),
+    ]
+
+
+def test_a_condition_that_a_file_does_not_tell_is_an_error_that_lists_what_it_tells(tmp_path: Path) -> None:
+    file = written(tmp_path, text_of("pgbench-15.txt"), "a.txt")
+    with pytest.raises(ImportFailed, match=r"does not tell client \(did you mean clients.*it tells: .*scale"):
+        read_all([("", file), ("", file)], Choices(group_by=("client",)))
+
+
+def test_a_comment_of_a_table_is_a_condition_that_groups(tmp_path: Path) -> None:
+    files = [
+        ("", written(tmp_path, f"# governor: {governor}\nrun,seconds\n1,{first}\n2,{first + 1}\n", name))
+        for governor, first, name in (("powersave", 9.1, "a.csv"), ("performance", 5.3, "b.csv"))
+    ]
+    (family,) = read_all(files, Choices(group_by=("governor",)))[0].families
+    assert [group.label for group in family.groups] == ["governor powersave", "governor performance"]
+
+
+def test_files_of_one_name_in_two_folders_are_two_groups(tmp_path: Path) -> None:
+    for folder in ("6.1", "6.12"):
+        (tmp_path / folder).mkdir()
+    files = [
+        ("", written(tmp_path / folder, text_of("pgbench-15.txt"), "r.txt")) for folder in ("6.1", "6.12")
+    ]
+    analysis = compared(*files)
+    assert [group.label for group in analysis.families[0].groups] == ["6.1/r", "6.12/r"]
+
+
+def test_a_label_that_begins_the_condition_names_it(tmp_path: Path) -> None:
+    report = text_of("unixbench-6.0.0-01.txt")
+    old, new = (
+        written(tmp_path, report.replace("6.18.44-fc-v669", release), f"{release}.txt")
+        for release in ("6.1.0-18-amd64", "6.12.3-amd64")
+    )
+    assert not confounds(compared(("6.1", old), ("6.12", new)))
+    assert confounds(compared(("6.1", new), ("6.12", old)))
 
 
 def test_runs_of_one_group_under_two_conditions_are_told(tmp_path: Path) -> None:

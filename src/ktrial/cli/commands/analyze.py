@@ -23,7 +23,9 @@ def analyze(
     files: list[str] = Argument(
         ..., metavar="FILE…", help="Results of other tools; LABEL=FILE names the group of a file."
     ),
-    group_by: str | None = Option(None, metavar="COLUMN,…", help="CSV: the columns that name the groups."),
+    group_by: str | None = Option(
+        None, metavar="KEY,…", help="What names the groups: columns, or conditions (clients, kernel)."
+    ),
     value: str | None = Option(None, metavar="COLUMN", help="CSV: the column of numbers."),
     unit: list[str] | None = Option(
         None,
