@@ -9,7 +9,7 @@ be compared, as those that ktrial builds do.
 import re
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
@@ -65,9 +65,11 @@ def code_difference(a: Kernel, b: Kernel) -> CodeDifference | None:
     pair, modules = _ImagePair(before, after), functions_in_modules(a, b)
     in_modules = {called(name, module) for module, names in modules.items() for name in names}
     changed_modules = {f"[{module}]" for module, names in modules.items() if not names}
+    data = pair.differing(before.data, after.data)
     return CodeDifference(
         functions=tuple(sorted({*pair.differing(before.functions, after.functions), *in_modules})),
-        data=tuple(sorted({*pair.differing(before.data, after.data), *changed_modules})),
+        data=tuple(sorted({*data, *changed_modules})),
+        readers=tuple(sorted(before.readers(data) | after.readers(data))),
     )
 
 
@@ -150,6 +152,23 @@ class _Image:
         if kind == _FUNCTION or (kind == _OBJECT and is_data):
             section = self._sections.get(place)
             objects[key].append(_Object(address, section.at(address, size) if section else b""))
+
+    def readers(self, data: Collection[str]) -> set[str]:
+        """The functions whose code has an address inside one of these variables."""
+        ranges = [
+            (entry.address, entry.address + len(entry.body)) for name in data for entry in self.data[name]
+        ]
+        code = sorted(
+            (entry.address, len(entry.body), name)
+            for name, entries in self.functions.items()
+            for entry in entries
+        )
+        begins, readers = [address for address, _, _ in code], set[str]()
+        for place in _leading_into(ranges, self._sections.values()):
+            address, size, name = code[max(0, bisect_right(begins, place) - 1)]
+            if address <= place < address + size:
+                readers.add(name)
+        return readers
 
     @cached_property
     def _addresses(self) -> list[int]:
@@ -636,3 +655,65 @@ def _read(path: Path | None, release: str) -> _Module | None:
         return module if module.loaded else None
     except (ELFError, ConstructError, OSError, ValueError):
         return None
+
+
+# Who reads a variable: code that holds its address.
+#
+# Who gets it through a pointer that lies elsewhere (a table of operations, a list) holds none.
+
+
+def _leading_into(ranges: Sequence[tuple[int, int]], sections: Iterable[_Stretch]) -> list[int]:
+    """Places in these sections of words that are addresses inside one of the ranges.
+
+    Relative to the end of their instruction, with ModRM's mod 0 and r/m 5 before them (Intel SDM, volume 2,
+    tables 2-2 and 2-7), or sign-extended.
+    """
+    if not ranges:
+        return []
+    starts, ends = np.array(sorted(ranges), dtype=np.uint64).astype(np.int64).T
+    places: list[int] = []
+    for stretch in sections:
+        content = np.frombuffer(stretch.content, dtype=np.uint8)
+        start = np.uint64(stretch.start).astype(np.int64)
+        for shift in range(_WORD):
+            words = content[shift : shift + (len(content) - shift) // _WORD * _WORD]
+            numbers = words.view("<i4").astype(np.int64)
+            at = shift + _WORD * np.arange(len(numbers), dtype=np.int64)
+            hits = _within(numbers, starts, ends)
+            relative = np.flatnonzero((content[np.maximum(at - 1, 0)] & 0xC7) == 0x05)
+            behind = _behind(content, at[relative])
+            hits[relative] |= _within(start + at[relative] + _WORD + behind + numbers[relative], starts, ends)
+            places += [stretch.start + int(place) for place in at[hits]]
+    return places
+
+
+_OF_ONE_BYTE = (0x6B, 0x80, 0x82, 0x83, 0xC0, 0xC1, 0xC6)
+_OF_A_WORD = (0x69, 0x81, 0xC7)
+_TEST_OF_ONE_BYTE, _TEST_OF_A_WORD = 0xF6, 0xF7
+_LONG_OF_ONE_BYTE = (0x70, 0x71, 0x72, 0x73, 0xA4, 0xAC, 0xBA, 0xC2, 0xC4, 0xC5, 0xC6)
+
+
+def _behind(content: NDArray[np.uint8], at: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How long the constant is that stands behind each of these words in its instruction.
+
+    By the operation before it (Intel SDM, volume 2, appendix A: Ib, Iz); with the prefix 66 a word has two
+    bytes. Without, the neighbour of a variable would be taken for it.
+    """
+    before = [content[np.maximum(at - distance, 0)] for distance in range(5)]
+    fields, operation, one, two = before[1], before[2], before[3], before[4]
+    short = (one == 0x66) | ((one & 0xF0 == 0x40) & (two == 0x66))
+    is_test = fields & 0x30 == 0
+    of_one = np.isin(operation, _OF_ONE_BYTE) | ((operation == _TEST_OF_ONE_BYTE) & is_test)
+    of_word = np.isin(operation, _OF_A_WORD) | ((operation == _TEST_OF_A_WORD) & is_test)
+    plain = np.where(of_one, 1, np.where(of_word, np.where(short, 2, _WORD), 0))
+    return np.where(one == 0x0F, np.isin(operation, _LONG_OF_ONE_BYTE).astype(np.int64), plain)
+
+
+def _within(
+    addresses: NDArray[np.int64], starts: NDArray[np.int64], ends: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Which of the addresses lie in one of the ranges, whose starts are sorted."""
+    inside: NDArray[np.bool_] = (addresses >= starts.min()) & (addresses < ends.max())
+    some = addresses[inside]
+    inside[inside] = some < ends[np.searchsorted(starts, some, side="right") - 1]
+    return inside

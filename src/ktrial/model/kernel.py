@@ -356,6 +356,8 @@ class CodeDifference(Model):
     modules with the module, `read [ext4]`."""
     data: tuple[str, ...] = ()
     """Variables and tables of the same kind; `[ext4]`: something else of a module than its functions."""
+    readers: tuple[str, ...] = ()
+    """Functions whose code holds the address of one of those variables, in either image."""
 
 
 class Reach(Model):

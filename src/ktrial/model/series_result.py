@@ -111,7 +111,8 @@ class Choice:
 
     use: WorkloadUse
     functions: tuple[str, ...]
-    """Functions that the series changes and that it executes, the most instructions first."""
+    """Functions that the series changes, or that read what it changes, and that it executes; the most
+    instructions first."""
     share: float
     """Their part of all its instructions."""
 
@@ -122,6 +123,8 @@ class Selection:
 
     changed: tuple[str, ...]
     """All functions that the series changes, by name."""
+    readers: tuple[str, ...] = ()
+    """Others that read the data which it changes: workloads are chosen by these, too."""
     chosen: tuple[Choice, ...] = ()
     left_out: tuple[Choice, ...] = ()
     """Workloads that execute some too, and found no place."""
@@ -194,6 +197,8 @@ class Step:
     """Functions whose code is not the same as in the step before."""
     data: tuple[str, ...] = ()
     """Variables and tables of the same kind."""
+    readers: tuple[str, ...] = ()
+    """Functions whose code names one of those."""
     is_compared: bool = True
     """Whether its code could be compared with that of the step before."""
     notes: tuple[str, ...] = field(default=())
@@ -232,7 +237,8 @@ class SeriesResult:
     totals: tuple[SeriesCell, ...] = ()
     """From base to tip, measured as such: one for each workload."""
     executed: frozenset[str] = frozenset()
-    """Functions that the series changes and that ran in what was measured, on the base or on a step."""
+    """Functions that the series changes, or that read its data, and that ran in what was measured, on the
+    base or on a step."""
     shared_names: tuple[str, ...] = ()
     """Of the executed ones those whose name several functions have: any of them may be the one that ran."""
     counted: bool = True

@@ -70,7 +70,7 @@ def based_on(result: SeriesResult) -> str:
 def exercised(result: SeriesResult) -> str:
     """What nothing exercised: the first thing to know about all that follows.
 
-    Patches that change only data are named: no profile tells who reads these.
+    Patches that change only data are named, with the functions that read it and ran.
     """
     data_alone = [step for step in result.steps if step.data and not step.functions]
     text = _executed(result)
@@ -78,8 +78,29 @@ def exercised(result: SeriesResult) -> str:
         text += f" Several functions are called {_named(shared)}: no profile tells which of them ran."
     if not data_alone or not result.selection.changed:
         return text
-    patches = "; ".join(f"patch {step.number} changes {_named(sorted(step.data))}" for step in data_alone)
-    return f"{text} Data alone: {patches}. No profile tells who reads it."
+    patches = "; ".join(
+        f"patch {step.number} changes {_named(sorted(step.data))}, {_read_by(result, [step])}"
+        for step in data_alone
+    )
+    return f"{text} Data alone: {patches}."
+
+
+def _read_by(result: SeriesResult, steps: Sequence[Step]) -> str:
+    """`which a reads, that ran`: of the functions that name the data of these steps."""
+    readers = sorted({name for step in steps for name in step.readers})
+    if not readers:
+        return "which no function names: who reads it through a pointer is not known"
+    ran = [name for name in readers if name in result.executed]
+    if not result.counted:
+        return f"which {_named(readers)} may read; no profile tells whether they ran"
+    if not ran:
+        return f"and none of its readers ran: {_named(readers)}"
+    some = (
+        "all of its readers ran"
+        if len(ran) == len(readers)
+        else f"{len(ran)} of its {len(readers)} readers ran"
+    )
+    return f"and {some}: {_named(ran)}"
 
 
 def _executed(result: SeriesResult) -> str:
@@ -89,7 +110,9 @@ def _executed(result: SeriesResult) -> str:
     if not changed:
         data = sorted({name for step in result.steps for name in step.data})
         if data:
-            return f"The series changes no function, but data: {_named(data)}. No profile tells who reads it."
+            return (
+                f"The series changes no function, but data: {_named(data)}, {_read_by(result, result.steps)}."
+            )
         return "The series changes no function and no data of the kernel in this configuration."
     if not result.counted:
         return f"The series changes {_functions(len(changed))}; no profile tells who executes them."

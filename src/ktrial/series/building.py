@@ -176,6 +176,7 @@ class Forward:
             options=options,
             functions=code.functions if code else (),
             data=code.data if code else (),
+            readers=code.readers if code else (),
             is_compared=code is not None,
             notes=notes,
         )

@@ -91,8 +91,9 @@ class SeriesRun:
         changed = [name for step in steps for name in step.functions]
         if not any(step.is_own for step in steps[1:]):
             return replace(self._without_change(steps), built_again=again), ()
-        coverage = self._coverage(base, changed)
-        selection = selected(changed, coverage.profiles)
+        readers = [name for step in steps for name in step.readers]
+        coverage = self._coverage(base, (*changed, *readers))
+        selection = selected(changed, coverage.profiles, readers=readers)
         uses = self.measurement.workloads or self._uses(selection, coverage)
         fault_point("series.selected")
         measurement = replace(self.measurement, workloads=uses)
@@ -266,7 +267,8 @@ class _Comparing:
 
     def _execute(self, profile: Profile) -> None:
         self._counted = True
-        self._executed.update(executed_in(profile, frozenset(self.selection.changed)))
+        telling = frozenset((*self.selection.changed, *self.selection.readers))
+        self._executed.update(executed_in(profile, telling))
 
     def _cells(
         self, before: tuple[Step, StudyRecord], after: tuple[Step, StudyRecord], number: int, limits: Limits

@@ -1,4 +1,4 @@
-"""Which workloads can tell of a change: those that execute functions which it changes.
+"""Which workloads can tell of a change: those that execute functions that it changes, or that read its data.
 
 The functions come from the images themselves, so that inlining is seen; who executes them, from profiles
 of the base. Each function that any workload executes is executed by one that is chosen: the workload that
@@ -47,11 +47,16 @@ MOST_WORKLOADS = 10
 
 
 def selected(
-    changed: Iterable[str], profiles: Iterable[tuple[WorkloadUse, Profile]], most: int = MOST_WORKLOADS
+    changed: Iterable[str],
+    profiles: Iterable[tuple[WorkloadUse, Profile]],
+    most: int = MOST_WORKLOADS,
+    readers: Iterable[str] = (),
 ) -> Selection:
-    """The workloads that execute these functions, at most `most`."""
+    """The workloads that execute these functions, at most `most`; `readers`: of data that is changed."""
     names = tuple(sorted(set(changed)))
-    fitting = [choice for use, profile in profiles if (choice := _choice(use, profile, frozenset(names)))]
+    reading = tuple(sorted(set(readers).difference(names)))
+    telling = frozenset(names + reading)
+    fitting = [choice for use, profile in profiles if (choice := _choice(use, profile, telling))]
     left, chosen, covered = sorted(fitting, key=_by_share), list[Choice](), set[str]()
     while left and len(chosen) < most:
         # max takes the first of equals: the list is in the order of shares.
@@ -59,7 +64,7 @@ def selected(
         left.remove(best)
         chosen.append(best)
         covered.update(best.functions)
-    return Selection(names, tuple(sorted(chosen, key=_by_share)), tuple(sorted(left, key=_by_share)))
+    return Selection(names, reading, tuple(sorted(chosen, key=_by_share)), tuple(sorted(left, key=_by_share)))
 
 
 def executed_in(profile: Profile, names: Collection[str]) -> dict[str, int]:

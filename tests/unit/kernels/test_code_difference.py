@@ -73,7 +73,29 @@ def test_a_switch_is_changed_where_its_table_leads_elsewhere_not_where_it_only_m
 
 def test_a_changed_variable_is_told_as_data(tmp_path: Path) -> None:
     first, second = a_kernel_of(tmp_path, "one"), a_kernel_of(tmp_path, "other", slice_=24)
-    assert code_difference(first, second) == CodeDifference(data=("slice",))
+    assert code_difference(first, second) == CodeDifference(data=("slice",), readers=("_start", "pick"))
+
+
+NEIGHBOURS = """
+volatile int before = 3;
+volatile {kind} between = {value};
+volatile int after = 5;
+__attribute__((noinline)) int reads_before(void) {{ before = 70000; return before == 9; }}
+__attribute__((noinline)) int reads_between(void) {{ between = 7; between += 300; return between == 9; }}
+__attribute__((noinline)) int reads_after(void) {{ after = 1; after &= 70000; return after == 9; }}
+__attribute__((noinline)) void *passes_between(void) {{ return (void *)&between; }}
+"""
+
+
+@pytest.mark.parametrize("kind", ["char", "short", "int", "long"])
+def test_who_reads_a_variable_is_known_by_its_address_not_by_a_neighbours(kind: str, tmp_path: Path) -> None:
+    first, second = (
+        a_kernel_of(tmp_path, str(value), inserted=NEIGHBOURS.format(kind=kind, value=value))
+        for value in (1, 2)
+    )
+    assert code_difference(first, second) == CodeDifference(
+        data=("between",), readers=("passes_between", "reads_between")
+    )
 
 
 def test_images_are_the_same_apart_from_build_id_and_time(tmp_path: Path) -> None:

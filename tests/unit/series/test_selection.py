@@ -67,6 +67,14 @@ def test_where_places_are_few_the_one_that_covers_most_comes_first_and_the_rest_
     assert [choice.use.name for choice in selection.left_out] == ["large", "small"]
 
 
+def test_who_reads_changed_data_is_looked_for_as_who_runs_changed_code() -> None:
+    some = [profile("hackbench", sched_slice=9), profile("pipe", pipe_write=5), profile("fork", copy=1)]
+    selection = selected(["pipe_write"], some, readers=["sched_slice", "place_entity"])
+    assert sorted(choice.use.name for choice in selection.chosen) == ["hackbench", "pipe"]
+    assert (selection.changed, selection.readers) == (("pipe_write",), ("place_entity", "sched_slice"))
+    assert selection.not_executed == (), "what reads data is not itself changed"
+
+
 def test_the_compilers_numbers_are_no_part_of_a_name_and_modules_are_not_the_image() -> None:
     use, profile_ = profile("fork", **{"copy.isra.0": 5})
     assert executed_in(profile_, ["copy.isra"]) == {"copy.isra": 5}

@@ -304,10 +304,17 @@ def test_each_alone_names_what_depends_on_others_and_what_cannot_stand_alone(tmp
 def test_a_patch_of_data_alone_is_named_beside_patches_of_functions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    differences = iter([CodeDifference(functions=("do_fork",)), CodeDifference(data=("sysctl_latency",))])
+    data = CodeDifference(data=("sysctl_latency",), readers=("sched_slice",))
+    differences = iter([CodeDifference(functions=("do_fork",)), data])
     monkeypatch.setattr("ktrial.series.building.code_difference", lambda _before, _after: next(differences))
-    result = run(tmp_path, "cost-fork-10", "cost-pipe-3")
-    assert "Data alone: patch 2 changes sysctl_latency. No profile tells who reads it." in exercised(result)
+    result = replace(run(tmp_path, "cost-fork-10", "cost-pipe-3"), counted=True)
+    shown = exercised(result)
+    assert "Data alone: patch 2 changes sysctl_latency, and none of its readers ran: sched_slice." in shown
+    ran = replace(result, executed=frozenset({"sched_slice"}))
+    assert "sysctl_latency, and all of its readers ran: sched_slice." in exercised(ran)
+    steps = (*result.steps[:2], replace(result.steps[2], readers=()))
+    nobody = "which no function names: who reads it through a pointer is not known."
+    assert f"sysctl_latency, {nobody}" in exercised(replace(result, steps=steps))
 
 
 def test_workloads_are_chosen_on_one_cpu_whatever_the_steps_are_measured_on(

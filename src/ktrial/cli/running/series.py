@@ -367,6 +367,7 @@ def _step(result: SeriesResult, step: Step) -> dict[str, Any]:
         ],
         "functions": list(step.functions),
         "data": list(step.data),
+        "readers": list(step.readers),
         "notes": list(step.notes),
         "cells": [_cell(cell) for cell in result.cells if cell.number == step.number],
     }
