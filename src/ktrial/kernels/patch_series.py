@@ -263,7 +263,7 @@ def _patch(path: Path, number: int, mail: Mail) -> SeriesPatch:
         message_id=mail.message_id,
         author=mail.author,
         patch=patch,
-        paths=tuple(dict.fromkeys(name for change in changes for name in change.paths)),
+        paths=_touched(changes),
     )
 
 
@@ -393,8 +393,14 @@ def _quilt_patch(path: Path, file: Path, number: int, entry: QuiltEntry) -> Seri
         subject=subject,
         name=entry.name,
         patch=patch,
-        paths=tuple(dict.fromkeys(name for change in changes for name in change.paths)),
+        paths=_touched(changes),
     )
+
+
+def _touched(changes: Iterable[FileDiff]) -> tuple[str, ...]:
+    """The files, each once; a copy that a plain diff was made against (`foo.c~`) is none of the source's."""
+    names = (name for change in changes for name in (change.old, change.new) if name)
+    return tuple(dict.fromkeys(names))
 
 
 def _disabled(file: Path, text: str) -> list[str]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from ktrial.format import number_format
-from ktrial.format.sanitize import one_line, shortened
+from ktrial.format.sanitize import beginning, one_line, shortened
 from ktrial.format.table import Cell as TableCell
 from ktrial.format.table import Column, Kind, Row, RowKind, Table
 from ktrial.model.kernel import SeriesKind
@@ -339,7 +339,7 @@ def _table(result: SeriesResult, names: Sequence[str]) -> Iterator[str]:
         yield " " * (4 + _SUBJECT) + "".join(f"{shortened(name, _CELL - 1):>{_CELL}}" for name in names)
     for step in result.steps[1:]:
         assert step.patch is not None, "only the base has none"
-        begin = f"{step.number:>3} {shortened(one_line(step.patch.subject), _SUBJECT - 1):<{_SUBJECT}}"
+        begin = f"{step.number:>3} {beginning(one_line(step.patch.subject), _SUBJECT - 1):<{_SUBJECT}}"
         yield (begin + _row(result, step, names)).rstrip()
     if names:
         cells = (next(cell for cell in result.totals if cell.workload == name) for name in names)
@@ -348,7 +348,7 @@ def _table(result: SeriesResult, names: Sequence[str]) -> Iterator[str]:
 
 def _row(result: SeriesResult, step: Step, names: Sequence[str]) -> str:
     if not step.is_own or not names:
-        return f" {shortened(state_text(step), _CELLS * _CELL - 1)}"
+        return f" {beginning(state_text(step), _CELLS * _CELL - 1)}"
     cells = (result.cell(step.number, name) for name in names)
     return "".join(f"{cell_text(cell) if cell else _NONE:>{_CELL}}" for cell in cells)
 
@@ -388,7 +388,7 @@ def _about(result: SeriesResult, step: Step, top: int) -> str:
     assert step.patch is not None, "only the base has none"
     number = f"{step.number}/{len(result.series.patches)}"
     mail = [f"  <{one_line(step.patch.message_id)}>"] if step.patch.message_id else []
-    return "\n".join([shortened(f"{number} {one_line(step.patch.subject)}", COLUMNS), *mail, *lines])
+    return "\n".join([beginning(f"{number} {one_line(step.patch.subject)}", COLUMNS), *mail, *lines])
 
 
 def _said_of(step: Step) -> Iterator[str]:

@@ -16,7 +16,7 @@ from ktrial.analysis.history.series import HasNumbers, history, versions
 from ktrial.experiment.errors import HOST_PROBLEMS
 from ktrial.experiment.single_kernel import Runs
 from ktrial.experiment.watch import GIT, TargetLook
-from ktrial.format.sanitize import shortened
+from ktrial.format.sanitize import beginning
 from ktrial.kernels.build.build_trees import not_for_x86
 from ktrial.kernels.build.recipes import recipe_of
 from ktrial.kernels.build.requests import requested
@@ -283,7 +283,7 @@ def _name(series: PatchSeries, before: int | None, number: int) -> str:
     short = _commit(series, number)[:_SHORT]
     if number == 0:
         return f"{short} (base)"
-    subject = shortened(series.patches[number - 1].subject, _SUBJECT)
+    subject = beginning(series.patches[number - 1].subject, _SUBJECT)
     count = len(_compiled(series, before, number)) if before is not None else 1
     return f"{short} {subject}" + (f" [{count} commits]" if count > 1 else "")
 

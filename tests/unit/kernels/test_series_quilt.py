@@ -98,3 +98,12 @@ def test_a_damaged_patch_names_its_file(tmp_path: Path) -> None:
         BadPatch, match=r"one\.patch cannot be used: hunk 1 of a/mm/a\.c|one\.patch cannot be used"
     ):
         read(tmp_path, "one.patch\n", **{"one.patch": diff(1).replace("-int", "int")})
+
+
+def test_the_copy_that_a_plain_diff_was_made_against_is_no_second_file(tmp_path: Path) -> None:
+    """As Andrew Morton's -mm patches were written: `--- a/mm/slab.c~count`."""
+    (tmp_path / "series").write_text("count.patch\n")
+    diff = "--- a/mm/slab.c~count\n+++ a/mm/slab.c\n@@ -1 +1 @@\n-int a;\n+long a;\n"
+    (tmp_path / "count.patch").write_text(diff)
+    (patch,) = series_in_quilt(tmp_path, "debian:linux-source-6.1").patches
+    assert patch.paths == ("mm/slab.c",)
