@@ -7,9 +7,7 @@ be compared, as those that ktrial builds do.
 """
 
 import re
-from bisect import bisect_right
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
@@ -23,23 +21,11 @@ from elftools.elf.relocation import RelocationSection
 from elftools.elf.sections import NoteSection, Section, SymbolTableSection
 from numpy.typing import NDArray
 
+from ktrial.kernels.code_image import ALLOCATED, SYMBOL_ROW, CodeImage, CodeObject, Symbols
 from ktrial.kernels.depmod import SUFFIXES, module_files, unpacked
 from ktrial.model.kernel import CodeDifference, Kernel
-from ktrial.model.profile import called, without_numbers
+from ktrial.model.profile import called
 
-_ROW = np.dtype(
-    [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("section", "<u2"), ("value", "<u8"), ("size", "<u8")]
-)
-"""Elf64_Sym; its low four bits of `info` are the kind (System V ABI)."""
-_OBJECT, _FUNCTION, _SECTION, _FILE = 1, 2, 3, 4
-_RESERVED, _ABSOLUTE = 0xFF00, 0xFFF1
-_ALLOCATED = 2
-"""SHF_ALLOC (System V ABI): the section is in memory while the kernel runs, or the module is loaded."""
-_OF_THE_LINKER = re.compile(
-    r"kallsyms_\w+|linux_(?:proc_)?banner|init_uts_ns|vermagic|__func__|__PRETTY_FUNCTION__"
-)
-"""Tables of the symbols themselves, and what tells of the build."""
-_DATA_SECTIONS = (".data", ".rodata", ".data..read_mostly", ".data..ro_after_init", ".init.data")
 _TEXT_BYTES = 24
 """Of what has no symbol of its own (texts, jump tables): so much must be the same."""
 _FEWEST_JUMPS, _MOST_JUMPS = 4, 4096
@@ -57,7 +43,7 @@ def code_difference(a: Kernel, b: Kernel) -> CodeDifference | None:
     if a.vmlinux is None or b.vmlinux is None:
         return None
     try:
-        before, after = _Image(a.vmlinux.read_bytes()), _Image(b.vmlinux.read_bytes())
+        before, after = CodeImage(a.vmlinux.read_bytes()), CodeImage(b.vmlinux.read_bytes())
     except (ELFError, ConstructError, OSError):
         return None
     if not before.functions or not after.functions:
@@ -73,141 +59,16 @@ def code_difference(a: Kernel, b: Kernel) -> CodeDifference | None:
     )
 
 
-class _Object(NamedTuple):
-    """A function or variable."""
-
-    address: int
-    body: bytes
-
-
-class _Stretch(NamedTuple):
-    """A section in memory."""
-
-    start: int
-    end: int
-    content: bytes
-
-    def at(self, address: int, size: int) -> bytes:
-        """What is there when the kernel starts."""
-        return self.content[address - self.start : address - self.start + size]
-
-
-class _Symbol(NamedTuple):
-    name: str
-    address: int
-    size: int
-    kind: int
-    section: int
-
-
-def _symbols(table: SymbolTableSection) -> Iterator[_Symbol]:
-    """As the table has them; read at once: a kernel has some 30,000."""
-    names = bytes(table.stringtable.data())
-    rows = np.frombuffer(table.data(), dtype=_ROW)
-    columns = (rows[column].tolist() for column in ("name", "value", "size", "info", "section"))
-    for name, address, size, info, section in zip(*columns, strict=True):
-        text = names[name : names.index(b"\0", name)].decode("utf-8", errors="replace")
-        yield _Symbol(text, address, size, info & 15, section)
-
-
-class Symbols(NamedTuple):
-    """Where symbols begin, sorted, and the first name at each place."""
-
-    addresses: NDArray[np.uint64]
-    names: Sequence[str]
-
-
-class _Image:
-    """An ELF image with its symbols."""
-
-    def __init__(self, content: bytes) -> None:
-        elf = ELFFile(BytesIO(content))
-        self._sections = {
-            number: _Stretch(entry["sh_addr"], entry["sh_addr"] + entry["sh_size"], bytes(entry.data()))
-            for number, entry in enumerate(elf.iter_sections())
-            if entry["sh_flags"] & _ALLOCATED and entry["sh_type"] != "SHT_NOBITS" and entry["sh_addr"]
-        }
-        names = [entry.name for entry in elf.iter_sections()]
-        self.functions: dict[str, list[_Object]] = defaultdict(list)
-        self.data: dict[str, list[_Object]] = defaultdict(list)
-        self._named: list[tuple[int, str]] = []
-        for table in elf.iter_sections():
-            if isinstance(table, SymbolTableSection):
-                for entry in _symbols(table):
-                    self._add(entry, names)
-        self._named.sort()
-
-    def _add(self, symbol: _Symbol, sections: list[str]) -> None:
-        address, size, kind, place = symbol.address, symbol.size, symbol.kind, symbol.section
-        inside = 0 < place < _RESERVED
-        if not symbol.name or kind in {_FILE, _SECTION} or not (inside or place == _ABSOLUTE):
-            return
-        key = without_numbers(symbol.name)
-        self._named.append((address, key))
-        if not size or not inside:
-            return
-        objects = self.functions if kind == _FUNCTION else self.data
-        # Of variables those that are more than a mark of the build.
-        is_data = sections[place].startswith(_DATA_SECTIONS) and not _OF_THE_LINKER.fullmatch(key)
-        if kind == _FUNCTION or (kind == _OBJECT and is_data):
-            section = self._sections.get(place)
-            objects[key].append(_Object(address, section.at(address, size) if section else b""))
-
-    def readers(self, data: Collection[str]) -> set[str]:
-        """The functions whose code has an address inside one of these variables."""
-        ranges = [
-            (entry.address, entry.address + len(entry.body)) for name in data for entry in self.data[name]
-        ]
-        code = sorted(
-            (entry.address, len(entry.body), name)
-            for name, entries in self.functions.items()
-            for entry in entries
-        )
-        begins, readers = [address for address, _, _ in code], set[str]()
-        for place in _leading_into(ranges, self._sections.values()):
-            address, size, name = code[max(0, bisect_right(begins, place) - 1)]
-            if address <= place < address + size:
-                readers.add(name)
-        return readers
-
-    @cached_property
-    def _addresses(self) -> list[int]:
-        return [address for address, _ in self._named]
-
-    def names_at(self, address: int) -> tuple[frozenset[str], int]:
-        """The symbols that begin last before the address, and how far before; none before the first."""
-        index = bisect_right(self._addresses, address)
-        if not index:
-            return frozenset(), 0
-        start = self._addresses[index - 1]
-        first = bisect_right(self._addresses, start - 1)
-        return frozenset(name for _, name in self._named[first:index]), address - start
-
-    def bytes_at(self, address: int, size: int) -> bytes:
-        """What is in memory there when the kernel starts; nothing outside of its sections."""
-        for stretch in self._sections.values():
-            if stretch.start <= address < stretch.end:
-                return stretch.at(address, size)
-        return b""
-
-    @cached_property
-    def symbols(self) -> Symbols:
-        """Where symbols begin, and the first name at each place."""
-        first = dict(reversed(self._named))
-        addresses = sorted(first)
-        return Symbols(np.array(addresses, dtype=np.uint64), [first[address] for address in addresses])
-
-
 class _ImagePair:
     """Two images, compared."""
 
-    def __init__(self, before: _Image, after: _Image) -> None:
+    def __init__(self, before: CodeImage, after: CodeImage) -> None:
         self._before, self._after = before, after
         self._known: dict[tuple[int, int], bool] = {}
 
-    def differing(self, before: dict[str, list[_Object]], after: dict[str, list[_Object]]) -> set[str]:
+    def differing(self, before: dict[str, list[CodeObject]], after: dict[str, list[CodeObject]]) -> set[str]:
         """Names that only one of the two has, or whose bodies differ in more than addresses."""
-        moved: list[tuple[str, _Object, _Object]] = []
+        moved: list[tuple[str, CodeObject, CodeObject]] = []
         differing = set()
         for name in before.keys() | after.keys():
             # Those of one name lie in the linker's order in both.
@@ -222,7 +83,7 @@ class _ImagePair:
         unclear = (first for first, is_plain in zip(moved, plain, strict=True) if not is_plain)
         return differing | {name for name, old, new in unclear if not self._same(old, new)}
 
-    def _same(self, old: _Object, new: _Object) -> bool:
+    def _same(self, old: CodeObject, new: CodeObject) -> bool:
         """Whether bodies as long differ in addresses only, which lead to the same."""
         arrays = (np.frombuffer(side.body, dtype=np.uint8) for side in (old, new))
         explained = 0
@@ -234,7 +95,7 @@ class _ImagePair:
                 explained = end
         return True
 
-    def _address_ends(self, old: _Object, new: _Object, place: int, least: int) -> int:
+    def _address_ends(self, old: CodeObject, new: CodeObject, place: int, least: int) -> int:
         """Where an address ends that holds this byte, and leads to the same in both; 0: nowhere."""
         for start in range(place, max(least, place - 3) - 1, -1):
             words = [
@@ -249,7 +110,7 @@ class _ImagePair:
                     return start + 8
         return 0
 
-    def _lead_to_the_same(self, old: _Object, new: _Object, start: int, words: list[int]) -> bool:
+    def _lead_to_the_same(self, old: CodeObject, new: CodeObject, start: int, words: list[int]) -> bool:
         for behind in BEHIND:
             ends = [side.address + start + 4 + behind for side in (old, new)]
             if self._alike(*((end + word) % 2**64 for end, word in zip(ends, words, strict=True))):
@@ -462,9 +323,7 @@ class _Loaded:
         banner = _BANNER.search(content)
         self._marks = [mark for mark in banner.groups() if len(mark) > 1] if banner else []
         self._elf = ELFFile(BytesIO(content))
-        self._sections = [
-            section for section in self._elf.iter_sections() if section["sh_flags"] & _ALLOCATED
-        ]
+        self._sections = [section for section in self._elf.iter_sections() if section["sh_flags"] & ALLOCATED]
 
     @property
     def layout(self) -> list[tuple[str, int, int]]:
@@ -508,7 +367,7 @@ class _Loaded:
         if table is None or names is None or self._elf.elfclass != 64:
             return 0
         places = [match.start() for match in re.finditer(re.escape(symbol.encode() + b"\0"), names.data())]
-        symbols = np.frombuffer(table.data(), dtype=_ROW)
+        symbols = np.frombuffer(table.data(), dtype=SYMBOL_ROW)
         values = symbols["value"][np.isin(symbols["name"], places)]
         return int(values[0]) if len(values) else 0
 
@@ -586,7 +445,7 @@ class _Module:
         return [
             (section.name, self._content(section))
             for section in self._elf.iter_sections()
-            if (section["sh_flags"] & _ALLOCATED or section["sh_type"] in _LINKED_BY)
+            if (section["sh_flags"] & ALLOCATED or section["sh_type"] in _LINKED_BY)
             and section.name != _BUILD_ID
         ]
 
@@ -655,65 +514,3 @@ def _read(path: Path | None, release: str) -> _Module | None:
         return module if module.loaded else None
     except (ELFError, ConstructError, OSError, ValueError):
         return None
-
-
-# Who reads a variable: code that holds its address.
-#
-# Who gets it through a pointer that lies elsewhere (a table of operations, a list) holds none.
-
-
-def _leading_into(ranges: Sequence[tuple[int, int]], sections: Iterable[_Stretch]) -> list[int]:
-    """Places in these sections of words that are addresses inside one of the ranges.
-
-    Relative to the end of their instruction, with ModRM's mod 0 and r/m 5 before them (Intel SDM, volume 2,
-    tables 2-2 and 2-7), or sign-extended.
-    """
-    if not ranges:
-        return []
-    starts, ends = np.array(sorted(ranges), dtype=np.uint64).astype(np.int64).T
-    places: list[int] = []
-    for stretch in sections:
-        content = np.frombuffer(stretch.content, dtype=np.uint8)
-        start = np.uint64(stretch.start).astype(np.int64)
-        for shift in range(_WORD):
-            words = content[shift : shift + (len(content) - shift) // _WORD * _WORD]
-            numbers = words.view("<i4").astype(np.int64)
-            at = shift + _WORD * np.arange(len(numbers), dtype=np.int64)
-            hits = _within(numbers, starts, ends)
-            relative = np.flatnonzero((content[np.maximum(at - 1, 0)] & 0xC7) == 0x05)
-            behind = _behind(content, at[relative])
-            hits[relative] |= _within(start + at[relative] + _WORD + behind + numbers[relative], starts, ends)
-            places += [stretch.start + int(place) for place in at[hits]]
-    return places
-
-
-_OF_ONE_BYTE = (0x6B, 0x80, 0x82, 0x83, 0xC0, 0xC1, 0xC6)
-_OF_A_WORD = (0x69, 0x81, 0xC7)
-_TEST_OF_ONE_BYTE, _TEST_OF_A_WORD = 0xF6, 0xF7
-_LONG_OF_ONE_BYTE = (0x70, 0x71, 0x72, 0x73, 0xA4, 0xAC, 0xBA, 0xC2, 0xC4, 0xC5, 0xC6)
-
-
-def _behind(content: NDArray[np.uint8], at: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How long the constant is that stands behind each of these words in its instruction.
-
-    By the operation before it (Intel SDM, volume 2, appendix A: Ib, Iz); with the prefix 66 a word has two
-    bytes. Without, the neighbour of a variable would be taken for it.
-    """
-    before = [content[np.maximum(at - distance, 0)] for distance in range(5)]
-    fields, operation, one, two = before[1], before[2], before[3], before[4]
-    short = (one == 0x66) | ((one & 0xF0 == 0x40) & (two == 0x66))
-    is_test = fields & 0x30 == 0
-    of_one = np.isin(operation, _OF_ONE_BYTE) | ((operation == _TEST_OF_ONE_BYTE) & is_test)
-    of_word = np.isin(operation, _OF_A_WORD) | ((operation == _TEST_OF_A_WORD) & is_test)
-    plain = np.where(of_one, 1, np.where(of_word, np.where(short, 2, _WORD), 0))
-    return np.where(one == 0x0F, np.isin(operation, _LONG_OF_ONE_BYTE).astype(np.int64), plain)
-
-
-def _within(
-    addresses: NDArray[np.int64], starts: NDArray[np.int64], ends: NDArray[np.int64]
-) -> NDArray[np.bool_]:
-    """Which of the addresses lie in one of the ranges, whose starts are sorted."""
-    inside: NDArray[np.bool_] = (addresses >= starts.min()) & (addresses < ends.max())
-    some = addresses[inside]
-    inside[inside] = some < ends[np.searchsorted(starts, some, side="right") - 1]
-    return inside

@@ -360,6 +360,15 @@ class CodeDifference(Model):
     """Functions whose code holds the address of one of those variables, in either image."""
 
 
+class Ways(Model):
+    """How a function can be reached."""
+
+    system_calls: tuple[str, ...] = ()
+    """From which calls lead to it, the nearest first: `fcntl`."""
+    tables: tuple[str, ...] = ()
+    """Variables with the address of it, or of one that calls it: `pipefifo_fops`."""
+
+
 class Reach(Model):
     """Whether code that differs between two kernels ran in what was measured, by the profiles of trials."""
 

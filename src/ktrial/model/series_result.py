@@ -7,13 +7,14 @@ decided as `ktrial check` decides it, over all perturbations.
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
 
 from ktrial.model.attribution import Explanation, FunctionDifference
 from ktrial.model.comparison import Verdict
-from ktrial.model.kernel import Build, Kernel, PatchSeries, SeriesPatch
+from ktrial.model.kernel import Build, Kernel, PatchSeries, SeriesPatch, Ways
 from ktrial.model.profile import Profile, called
 from ktrial.model.regression_check import CheckedMetric, Decision
 from ktrial.model.study import Measurement
@@ -248,6 +249,8 @@ class SeriesResult:
     notes: tuple[str, ...] = ()
     built_again: tuple[int, ...] = ()
     """Patches whose kernels were built from nothing, too, and are the same bit by bit."""
+    ways: Mapping[str, Ways] = field(default_factory=dict)
+    """How those can be reached that ran nowhere, by name."""
 
     def cell(self, number: int, workload: str) -> SeriesCell | None:
         """The cell of a patch and a workload; None where the patch has no kernel of its own."""

@@ -29,6 +29,7 @@ _CELLS = 4
 _SUBJECT = COLUMNS - _CELLS * _CELL - 4
 _MOST_NAMED = 12
 _MOST_NOTES = 2
+_MOST_WAYS = 6
 _INSIDE = "≈"
 _OPEN = "?"
 _NONE = "·"
@@ -128,8 +129,21 @@ def _executed(result: SeriesResult) -> str:
     are = "is" if len(idle) == 1 else "are"
     return (
         f"{len(idle)} of the {_functions(len(changed))} that this series changes {are} executed by {by}: "
-        f"{_named(idle)}.{_elsewhere(result)}"
+        f"{_named(idle)}.{_elsewhere(result)}{_ways(result)}"
     )
+
+
+def _ways(result: SeriesResult) -> str:
+    """How what did not run can be reached: which programs would run it."""
+    ways = []
+    for name, way in result.ways.items():
+        if way.system_calls:
+            call = "system call" if len(way.system_calls) == 1 else "system calls"
+            ways.append(f"{one_line(name)} by the {call} {_named(way.system_calls)}")
+        elif way.tables:
+            ways.append(f"{one_line(name)} through {_named(way.tables)}")
+    more = f"; {len(ways) - _MOST_WAYS} more" if len(ways) > _MOST_WAYS else ""
+    return f" Programs reach {'; '.join(ways[:_MOST_WAYS])}{more}." if ways else ""
 
 
 def _elsewhere(result: SeriesResult) -> str:

@@ -19,6 +19,7 @@ from ktrial.format import number_format
 from ktrial.kernels import Progress
 from ktrial.kernels.build.build_trees import kept_trees
 from ktrial.kernels.build.make import build_seconds, whole_build_seconds
+from ktrial.kernels.code_image import ways_to
 from ktrial.kernels.errors import BadPatch, KernelError, PatchNotApplied
 from ktrial.kernels.patch_series import as_patch
 from ktrial.kernels.symbols import function_files, shared_names
@@ -34,6 +35,8 @@ from ktrial.series.selection import MOST_WORKLOADS, executed_in, measured, nothi
 from ktrial.store.store import Store
 
 Limits = Mapping[str, float]
+_MOST_WAYS = 40
+"""Functions that ran nowhere of which is looked up how they can be reached."""
 REBUILD_EVERY = 24
 """Of so many kernels one is built from nothing too, unless somebody says otherwise."""
 
@@ -99,6 +102,8 @@ class SeriesRun:
         measurement = replace(self.measurement, workloads=uses)
         comparing = _Comparing(self, measurement, tuple(steps), selection, coverage)
         result = replace(comparing.result(), built_again=again)
+        newest = next(step.kernel for step in reversed(steps) if step.kernel is not None)
+        result = replace(result, ways=ways_to(newest, result.not_executed[:_MOST_WAYS]))
         if not self.each_alone:
             return result, ()
         self.tell("each patch alone on the base")

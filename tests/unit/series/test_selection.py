@@ -2,13 +2,14 @@
 
 import random
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.support.scripted import a_kernel
 
 from ktrial.kernels.symbols import shared_names
-from ktrial.model.kernel import Build, PatchSeries, SeriesKind
+from ktrial.model.kernel import Build, PatchSeries, SeriesKind, Ways
 from ktrial.model.profile import FunctionCount, OperationCounts, Profile, RegionCounts, StringCounts
 from ktrial.model.series_result import Selection, SeriesResult
 from ktrial.model.study import Measurement
@@ -136,6 +137,20 @@ def test_what_only_workloads_without_a_place_execute_is_named_with_the_option_th
     assert exercised(result).replace("\u00a0", " ") == (
         "1 of the 3 functions that this series changes is executed by no workload that was measured: c. "
         "large, which was not measured, runs c: --workload wide,nqueens,large measures all."
+    )
+
+
+def test_how_to_run_what_did_not_run_is_said() -> None:
+    ways = {
+        "pipe_fcntl": Ways(system_calls=("fcntl",)),
+        "pipe_poll": Ways(tables=("pipefifo_fops",)),
+        "tee_one": Ways(system_calls=("tee", "splice"), tables=("io_op_defs",)),
+        "nobody": Ways(),
+    }
+    result = replace(result_of(Selection(tuple(ways)), ()), ways=ways)
+    assert exercised(result).endswith(
+        "Programs reach pipe_fcntl by the system call fcntl; pipe_poll through pipefifo_fops; tee_one by the "
+        "system calls tee, splice."
     )
 
 
