@@ -114,6 +114,7 @@ def test_a_dry_run_measures_nothing_and_says_what_it_would_cost(cli: Here) -> No
     assert result.status == 0
     assert "64 options differ" in result.output
     assert "at most 10 kernels built where one is the cause" in result.output
+    assert "how long that takes is not known yet on this machine" in result.output
     assert not source.built
     plan = json.loads(cli.run(*CONFIG, "--dry-run", "--json").output)
     assert (plan["groups"], plan["candidates_for_one"], plan["trials_each"]) == (64, 10, 3)

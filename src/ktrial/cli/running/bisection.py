@@ -252,6 +252,8 @@ def print_plan(plan: SearchPlan, console: Console) -> None:
     _say(f"plan: {most}; {number_format.counted(plan.trials_each, 'trial')} each", console)
     if plan.seconds:
         console.print(breakable(f"about {number_format.duration(plan.seconds)} at most, for one cause"))
+    else:
+        console.print("how long that takes is not known yet on this machine")
     if plan.build_seconds:
         console.print(
             breakable(f"a build takes about {number_format.duration(plan.build_seconds)}, by past ones")
