@@ -280,7 +280,7 @@ def _bars(lines: Any, marks: Any, axis: _LevelAxis, tall: bool) -> tuple[Any, ..
             color=altair.Color("colour:N", scale=None),
             opacity=altair.Opacity("opacity:Q", scale=None),
         ),
-        reach.encode(x=axis.x("least"), x2="most:Q"),
+        reach.encode(x=axis.x("least"), x2=altair.X2("most:Q")),
         samples.encode(x=axis.x("value")),
     )
 
@@ -289,10 +289,10 @@ def _labels(altair: Any, lines: Any, tall: bool) -> tuple[Any, ...]:
     left = lines.mark_text(align="left", dy=-17 if tall else -8, fontSize=12, color=INK)
     right = lines.mark_text(align="left" if tall else "right", dy=-1 if tall else -8, fontSize=12)
     return (
-        left.encode(text="label:N", x=altair.value(0)),
+        left.encode(text=altair.Text("label:N"), x=altair.XValue(0)),
         right.encode(
-            text="result:N",
-            x=altair.value(0 if tall else LEVEL_WIDTH),
+            text=altair.Text("result:N"),
+            x=altair.XValue(0 if tall else LEVEL_WIDTH),
             color=altair.Color("ink:N", scale=None),
         ),
     )
@@ -398,7 +398,7 @@ def _line(altair: Any, scales: _Scales, curve: ScalingCurve, place: int) -> tupl
         for point in curve.points
     ]
     base = altair.Chart(altair.InlineData(values=rows)).encode(x=scales.x())
-    reach = base.mark_rule(color=colour, strokeWidth=1).encode(y=scales.y("low"), y2="high:Q")
+    reach = base.mark_rule(color=colour, strokeWidth=1).encode(y=scales.y("low"), y2=altair.Y2("high:Q"))
     line = base.mark_line(color=colour, strokeWidth=1.5, strokeDash=dashes).encode(y=scales.y("speed_up"))
     point = base.mark_point(filled=True, size=36, color=colour, shape=shape, opacity=1)
     return reach, line, point.encode(y=scales.y("speed_up"))
@@ -421,4 +421,4 @@ def _names(altair: Any, scales: _Scales, curves: Sequence[ScalingCurve]) -> Any:
         rows.append({"cpus": curve.points[-1].cpus, "at": above, "name": text})
     chart = altair.Chart(altair.InlineData(values=rows))
     text = chart.mark_text(align="left", dx=9, fontSize=12, color=INK, baseline="middle")
-    return text.encode(x=scales.x(), y=scales.y("at"), text="name:N")
+    return text.encode(x=scales.x(), y=scales.y("at"), text=altair.Text("name:N"))

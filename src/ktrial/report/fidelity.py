@@ -258,16 +258,16 @@ def _chart(pairs: Sequence[FidelityPair], count: str) -> charts.Drawing:
     rows = [_point(pair, count, axes.most, names.get(place, "")) for place, pair in enumerate(pairs)]
     base = altair.Chart(altair.InlineData(values=rows))
     across = base.mark_rule(strokeWidth=0.7).encode(
-        x=axes.x("low"), x2="high:Q", y=axes.y("time"), color=_colour(altair)
+        x=axes.x("low"), x2=altair.X2("high:Q"), y=axes.y("time"), color=_colour(altair)
     )
     upwards = base.mark_rule(strokeWidth=0.7).encode(
-        x=axes.x("counted"), y=axes.y("time_low"), y2="time_high:Q", color=_colour(altair)
+        x=axes.x("counted"), y=axes.y("time_low"), y2=altair.Y2("time_high:Q"), color=_colour(altair)
     )
     points = base.mark_point(filled=True, size=22, opacity=1).encode(
         x=axes.x("counted"), y=axes.y("time"), color=_colour(altair)
     )
     text = base.mark_text(align="left", dx=6, fontSize=10, color=charts.INK).encode(
-        x=axes.x("counted"), y=axes.y("time"), text="name:N"
+        x=axes.x("counted"), y=axes.y("time"), text=altair.Text("name:N")
     )
     names = text.transform_filter("datum.name != ''")
     drawn = altair.layer(_agreement(altair, axes), across, upwards, points, names)

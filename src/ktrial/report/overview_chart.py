@@ -353,9 +353,9 @@ def _ground(altair: Any, scale: Any, axis: RatioAxis, layout: Layout, rows: int)
         "top:Q", scale=altair.Scale(domain=[0, layout.row * rows], reverse=True, nice=False), axis=None
     )
     return (
-        band.mark_rect(color=BAND, opacity=1).encode(x=x, x2="to:Q", y=y, y2="end:Q"),
+        band.mark_rect(color=BAND, opacity=1).encode(x=x, x2=altair.X2("to:Q"), y=y, y2=altair.Y2("end:Q")),
         *_marked(altair, x, axis, layout, rows),
-        none.mark_rule(color=MUTED).encode(x=x, y=y, y2="end:Q"),
+        none.mark_rule(color=MUTED).encode(x=x, y=y, y2=altair.Y2("end:Q")),
     )
 
 
@@ -363,13 +363,13 @@ def _marked(altair: Any, x: Any, axis: RatioAxis, layout: Layout, rows: int) -> 
     height = layout.row * rows
     marks = [tick._asdict() for tick in ticks_on(axis, left=layout.left, right=layout.right)]
     ticks = altair.Chart(altair.InlineData(values=marks))
-    from_y = altair.value(height if layout.name_above else 0)
+    from_y = altair.YValue(height if layout.name_above else 0)
     return (
         ticks.mark_rule(color=RULE, strokeDash=[] if layout.name_above else [1, 3]).encode(
-            x=x, y=from_y, y2=altair.value(height + 4)
+            x=x, y=from_y, y2=altair.Y2Value(height + 4)
         ),
         ticks.mark_text(fontSize=11, color=MUTED, baseline="top", dy=8).encode(
-            x=x, y=altair.value(height), text="label:N"
+            x=x, y=altair.YValue(height), text=altair.Text("label:N")
         ),
     )
 
@@ -382,14 +382,14 @@ def _intervals(altair: Any, lines: Any, scale: Any, layout: Layout) -> tuple[Any
     # Above the interval, which may reach to the edge.
     edge = lines.mark_text(align="left", fontSize=11, dx=10, dy=down if layout.name_above else -8)
     return (
-        reach.encode(x=altair.X("low:Q", scale=scale, axis=None), x2="high:Q", color=colour),
+        reach.encode(x=altair.X("low:Q", scale=scale, axis=None), x2=altair.X2("high:Q"), color=colour),
         point.encode(
             x=altair.X("ratio:Q", scale=scale, axis=None),
             stroke=altair.Stroke("colour:N", scale=None),
             fill=altair.Fill("fill:N", scale=None),
             shape=altair.Shape("shape:N", scale=None),
         ),
-        edge.encode(text="edge:N", x=altair.value(0), color=colour),
+        edge.encode(text=altair.Text("edge:N"), x=altair.XValue(0), color=colour),
     )
 
 
@@ -399,16 +399,16 @@ def _texts(altair: Any, lines: Any, layout: Layout) -> tuple[Any, ...]:
         name = lines.mark_text(align="left", dy=-8, fontSize=12, color=INK)
         result = lines.mark_text(align="right", dy=-8, fontSize=12)
         return (
-            name.encode(text="name:N", x=altair.value(0)),
-            result.encode(text="result:N", x=altair.value(layout.width), color=colour),
+            name.encode(text=altair.Text("name:N"), x=altair.XValue(0)),
+            result.encode(text=altair.Text("result:N"), x=altair.XValue(layout.width), color=colour),
         )
     name = lines.mark_text(align="right", fontSize=13, color=INK)
     result = lines.mark_text(align="left", fontSize=13 if layout.intervals else 12)
     spread = lines.mark_text(align="left", fontSize=12, color=MUTED)
     texts = (
-        name.encode(text="name:N", x=altair.value(-12)),
-        result.encode(text="result:N", x=altair.value(layout.width + 10), color=colour),
-        spread.encode(text="spread:N", x=altair.value(layout.width + 104)),
+        name.encode(text=altair.Text("name:N"), x=altair.XValue(-12)),
+        result.encode(text=altair.Text("result:N"), x=altair.XValue(layout.width + 10), color=colour),
+        spread.encode(text=altair.Text("spread:N"), x=altair.XValue(layout.width + 104)),
     )
     return tuple(
         text for text, shown in zip(texts, (layout.cells, True, layout.intervals), strict=True) if shown
@@ -422,4 +422,4 @@ def _title(altair: Any, group: TreatmentComparisons, layout: Layout) -> tuple[An
     name = shortened(group.treatment, _title_cells(layout))
     where = altair.Chart(altair.InlineData(values=[{"text": name}]))
     title = where.mark_text(align="left", fontSize=13, fontWeight=600, color=INK)
-    return (title.encode(text="text:N", x=altair.value(0), y=altair.value(-15)),)
+    return (title.encode(text=altair.Text("text:N"), x=altair.XValue(0), y=altair.YValue(-15)),)
