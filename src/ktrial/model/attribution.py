@@ -123,21 +123,15 @@ class Explanation(Model):
     @cached_property
     def total(self) -> Fraction:
         """The whole difference, in instructions per operation."""
-        return Fraction(self.after.instructions, self.after.operations) - Fraction(
-            self.before.instructions, self.before.operations
-        )
+        return self._more(self.before.instructions, self.after.instructions)
 
     def difference(self, row: FunctionDifference) -> Fraction:
         """A row's part of it."""
-        return Fraction(row.after.instructions, self.after.operations) - Fraction(
-            row.before.instructions, self.before.operations
-        )
+        return self._more(row.before.instructions, row.after.instructions)
 
     def byte_difference(self, row: FunctionDifference) -> Fraction:
         """By how much the bytes grew, per operation, that a row's string instructions worked on."""
-        return Fraction(row.after.string_bytes, self.after.operations) - Fraction(
-            row.before.string_bytes, self.before.operations
-        )
+        return self._more(row.before.string_bytes, row.after.string_bytes)
 
     def weight(self, row: FunctionDifference) -> Fraction:
         """What rows are ranked by: the difference in instructions, and in string bytes at 32 an instruction.
@@ -145,20 +139,26 @@ class Explanation(Model):
         The cost of a byte is that of `CycleModel`: otherwise a page that is cleared by one instruction would
         stand below all that a few instructions make. Never negative.
         """
-        return abs(self.difference(row)) + abs(self.byte_difference(row)) * _COST_OF_A_BYTE
+        instructions, in_bytes = abs(self.difference(row)), abs(self.byte_difference(row))
+        return instructions + in_bytes * _COST_OF_A_BYTE if in_bytes else instructions
 
     @cached_property
     def byte_total(self) -> Fraction:
         """By how much the bytes grew, per operation, that string instructions worked on."""
-        return Fraction(self.after.string_bytes, self.after.operations) - Fraction(
-            self.before.string_bytes, self.before.operations
-        )
+        return self._more(self.before.string_bytes, self.after.string_bytes)
 
     @cached_property
     def byte_rows(self) -> tuple[FunctionDifference, ...]:
         """The rows whose string instructions worked on more or fewer bytes, the largest difference first."""
         differing = [row for row in self.rows if self.byte_difference(row)]
         return tuple(sorted(differing, key=lambda row: (-abs(self.byte_difference(row)), row.name)))
+
+    def _more(self, before: int, after: int) -> Fraction:
+        """The growth of a count, per operation: one fraction of whole numbers, as there are thousands."""
+        earlier, later = self.before.operations, self.after.operations
+        if earlier == later:
+            return Fraction(after - before, later)
+        return Fraction(after * earlier - before * later, earlier * later)
 
     def share(self, part: Fraction) -> float | None:
         """A part's share of the whole difference; None where there is no difference."""
