@@ -5,8 +5,10 @@ treatment does is the difference between two centres by Huber's M-estimate (Anna
 35, 1964): a run that lies further than 1.5 scales from its group's centre counts for as much as one that
 lies there. The scale, the median of all absolute residuals, is that of all groups together; the standard
 error is the asymptotic one with Huber's correction for few values (Robust Statistics, 1981, section 7.6).
-All intervals hold together (Dunnett, JASA 50, 1955, for groups of unequal size), whichever treatment is
-looked at afterwards. With one treatment this is the two-sample t test with one variance, made robust.
+A group that scatters more than all together has a variance of its own, never less than theirs; an interval
+has the degrees of freedom of what its variance is made of (Satterthwaite, Biometrics Bulletin 2, 1946). All
+intervals hold together (Dunnett, JASA 50, 1955, for groups of unequal size), whichever treatment is looked
+at afterwards. With one treatment this is the two-sample t test, made robust.
 
 Of a treatment something may be known from before, by other runs: a second estimate of the same difference.
 Both are combined as two trials are (DerSimonian and Laird, Controlled Clinical Trials 7, 1986): how far the
@@ -31,13 +33,15 @@ _FAR = 1.5
 """Scales from the centre beyond which a run counts for less."""
 _WIDER = 1.04
 """By how much intervals are wider than the asymptotic ones (tests/unit/stats/test_typical_groups.py)."""
-PRICE = 1.05
+PRICE = 1.1
 """By how much an interval is wider than one of means where all noise is normal."""
 _CONSISTENT = 1.4826
 """Standard deviations of a normal distribution in its median absolute deviation."""
 _DISTINCT = 0.5
 """Of all values: on a coarser grid their median deviation says little, and means are taken."""
 _STEPS = 30
+_STEP = 0.05
+"""Correlations are taken down to such steps: a boundary is found anew for each."""
 _TINY = 1e-300
 SURER = 2.0
 """Variances by which an earlier estimate is off, of what it is believed to be: models are surer than they
@@ -105,8 +109,12 @@ def typical_groups(
     centres, variance = _estimated(arms)
     floors = np.array([rounding.variance for rounding in hidden] or [0.0] * len(groups))
     biases = np.array([rounding.bias for rounding in hidden] or [0.0] * len(groups))
-    noise = np.maximum(variance, floors)
-    of_groups = noise / [len(group) for group in groups]
+    beyond, own_freedom = _beyond(
+        [[groups[0], *arms[len(groups) :]], *([each] for each in groups[1:])], variance
+    )
+    noise = np.maximum(variance + beyond, floors)
+    runs = np.array([len(group) for group in groups])
+    of_groups = noise / runs
     before = np.array(estimates or [NOTHING_KNOWN] * (len(groups) - 1))
     fresh, doubt = centres[1 : len(groups)] - centres[0], of_groups[0] + of_groups[1:]
     apart, doubt_of_earlier = _beside(fresh, doubt, before, noise[1:])
@@ -114,9 +122,28 @@ def typical_groups(
     share = doubt / np.maximum(doubt + doubt_of_earlier, _TINY)
     errors = np.sqrt((1 - share) ** 2 * doubt + share**2 * doubt_of_earlier)
     shared = (1 - share) ** 2 * of_groups[0] / np.maximum(errors**2, _TINY)
-    far = edge(among or len(groups) - 1, freedom, alpha, round(float(np.mean(shared)), 2))
+    correlation = _STEP * math.floor(float(np.mean(shared)) / _STEP)
+    worth = _worth(variance / runs, freedom, beyond / runs, own_freedom)
+    far = np.array([edge(among or len(groups) - 1, count, alpha, correlation) for count in worth.tolist()])
     halves = far * errors + biases[0] + biases[1:]
     return Groups((1 - share) * fresh + share * before[:, 0], errors, halves, fresh, apart)
+
+
+def _beyond(groups: Sequence[Sequence[Array]], variance: float) -> tuple[Array, Array]:
+    """By how much the runs of each group, in parts, vary more than all; and its degrees of freedom."""
+    freedom = np.array([max(sum(map(len, parts)) - len(parts), 1) for parts in groups])
+    are_several = [sum(map(len, parts)) > len(parts) for parts in groups]
+    own = [_estimated(parts)[1] if varies else 0.0 for parts, varies in zip(groups, are_several, strict=True)]
+    return np.maximum(np.array(own) - variance, 0.0), freedom
+
+
+def _worth(pooled: Array, freedom: int, beyond: Array, own_freedom: Array) -> NDArray[np.int64]:
+    """Degrees of freedom of each treatment's difference, whose variance is a sum of two groups' parts."""
+    total = pooled[0] + pooled[1:] + beyond[0] + beyond[1:]
+    parts = beyond**2 / own_freedom
+    doubt = (pooled[0] + pooled[1:]) ** 2 / freedom + parts[0] + parts[1:]
+    worth = np.divide(total**2, doubt, out=np.full_like(total, freedom), where=doubt > 0)
+    return np.asarray(np.clip(worth, 1, freedom), dtype=np.int64)
 
 
 def _beside(fresh: Array, doubt: Array, before: Array, noise: Array) -> tuple[Array, Array]:

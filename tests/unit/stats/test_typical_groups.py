@@ -13,7 +13,7 @@ from ktrial.stats.resolution import Rounding
 from ktrial.stats.typical_groups import EarlierEstimate, Groups, typical_groups
 
 NOISE, GAIN, SLOW = 0.03, 0.06, 0.25
-COUNT = 600
+COUNT = 400
 
 
 def holds(groups: Groups, truth: float = 0.0) -> bool:
@@ -33,6 +33,16 @@ def test_intervals_hold_together_with_normal_noise(counts: tuple[int, ...]) -> N
     assert 0.925 < held / COUNT < 0.98
 
 
+@pytest.mark.parametrize(("times", "least"), [(3.0, 0.94), (9.0, 0.91), at_night(1 / 3, 0.94)])
+def test_intervals_hold_where_a_treatment_scatters_more_than_the_baseline(times: float, least: float) -> None:
+    rng, held = np.random.default_rng(11), 0
+    for _ in range(COUNT):
+        baseline, treatment, earlier = drawn(rng, 4, 8, 10)
+        estimate = EarlierEstimate(0.5 * NOISE * rng.standard_normal(), 0.5 * NOISE)
+        held += holds(typical_groups([baseline, times * treatment], earlier, [estimate]))
+    assert held / COUNT > least
+
+
 @pytest.mark.nightly
 def test_with_one_treatment_it_is_nearly_the_t_test() -> None:
     rng, wider = np.random.default_rng(2), []
@@ -40,7 +50,7 @@ def test_with_one_treatment_it_is_nearly_the_t_test() -> None:
         groups = drawn(rng, 8, 12)
         interval = stats.ttest_ind(groups[1], groups[0]).confidence_interval(0.95)
         wider.append(2 * typical_groups(groups).halves[0] / (interval.high - interval.low))
-    assert 1.0 < float(np.mean(wider)) < 1.08
+    assert 1.0 < float(np.mean(wider)) < 1.14
 
 
 @pytest.mark.parametrize("arm", [0, 1])
@@ -117,7 +127,7 @@ def test_values_on_a_coarse_grid_are_not_taken_for_certain() -> None:
     coarse = [np.zeros(8), np.zeros(8)]
     coarse[1][4] = 0.01
     plain = math.sqrt(np.var(coarse[1], ddof=1) / 2 * 2 / 8) * float(stats.t.isf(0.025, 14))
-    assert typical_groups(coarse).halves[0] == pytest.approx(plain)
+    assert plain < typical_groups(coarse).halves[0] < 1.3 * plain
     alike = [np.zeros(6), np.zeros(6)]
     assert typical_groups(alike).halves[0] == 0
     assert typical_groups(alike, hidden=[Rounding(1e-4, 1e-3)] * 2).halves[0] > 2e-3
