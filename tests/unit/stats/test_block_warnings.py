@@ -61,7 +61,7 @@ def test_good_numbers_bring_no_warning() -> None:
         not kinds(ordered({label: 100 * np.exp(rng.normal(0, 0.01, 20)) for label in "AB"}))
         for _ in range(200)
     )
-    assert quiet / 200 >= 0.9
+    assert quiet / 200 >= 0.87
 
 
 @pytest.mark.parametrize(
@@ -101,16 +101,17 @@ def is_like_the_last(rng: np.random.Generator, blocks: int, *weights: float) -> 
 @pytest.mark.parametrize(
     ("weights", "shared", "least", "most"),
     [
-        ((), (), 0.0, 0.05),  # nothing odd: a false alarm
-        ((0.3, 0.3), (), 0.9, 1.0),
-        ((0.4,), (), 0.75, 1.0),
-        ((), (0.9,), 0.0, 0.3),  # what blocks share divides out
+        ((), (), 0.0, 0.07),  # nothing odd: false alarms in 5 of 100, and chance
+        ((0.3, 0.3), (), 0.85, 1.0),
+        ((0.4,), (), 0.65, 1.0),
+        ((), (0.9,), 0.0, 0.07),  # what blocks share divides out
+        ((), (1.0,), 0.0, 0.07),
     ],
 )
 def test_trials_that_are_like_those_before_them_are_told(
     weights: tuple[float, ...], shared: tuple[float, ...], least: float, most: float
 ) -> None:
-    """Of two arms, with a pattern over two blocks that the log ratios' neighbours show too rarely."""
+    """In how many of 60 blocks, as log ratios show."""
     rng, studies = np.random.default_rng(47), 150
     warned = 0
     for _ in range(studies):

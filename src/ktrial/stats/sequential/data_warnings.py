@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import count
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,7 +19,14 @@ from ktrial.stats.resolution import resolution
 from ktrial.stats.sequential.design import BlockedMetric, SequentialDesign
 from ktrial.stats.sequential.estimands import unseen_share
 from ktrial.stats.sequential.familywise import Finding
-from ktrial.stats.sequential.repeated_intervals import inflation, lag_one, presumed_correlation, typical
+from ktrial.stats.sequential.repeated_intervals import (
+    inflation,
+    lag_one,
+    likeness,
+    presumed_correlation,
+    rank_correlations,
+    typical,
+)
 from ktrial.stats.verdict_rules import Claim
 
 Array = NDArray[np.float64]
@@ -28,10 +36,9 @@ FEWEST_VALUES = 8
 _DRAWS = 2000
 _HELD = 0.6
 """Up to this correlation of neighbouring blocks the level was found to hold."""
-_OF_BOTH_ARMS = 0.025
-"""The level at which both arms of a comparison are like their trials before; shared among treatments."""
-_NOT_AGAINST = 0.75
-"""The quantile that log ratios must exceed beside it."""
+_OF_SEVERAL = 0.02
+"""The normal level at which blocks are like several before them: some 3 % of studies, as few blocks are not
+quite normal. Shared among treatments."""
 _FEWEST_ALIKE = 2
 _MET = 0.1
 """The share of trials with a spike that so many blocks should have met that a verdict is from."""
@@ -118,7 +125,7 @@ def autocorrelation(
         return None
     r, p = lag_one(differences)
     if p >= LEVEL:
-        return _remembering(measured, treatment)
+        return _staying(measured, treatment, differences)
     if r < 0 or independent:
         effect = f"the interval is too {'wide' if r < 0 else 'narrow'}"
     else:
@@ -135,48 +142,20 @@ def autocorrelation(
     )
 
 
-def _remembering(measured: BlockedMetric, treatment: str) -> DataWarning | None:
-    """Trials that are like those of their arm one and two blocks before, as both arms together show.
-
-    Two arms show more of it than their log ratios do, and so does what all arms of a block share, which does
-    no harm: so log ratios must not speak against it.
-    """
-    arms = np.log(np.stack(measured.pairs(treatment)))
-    blocks = arms.shape[1]
-    if not np.ptp(arms, axis=1).all() or not np.ptp(arms[1] - arms[0]):
+def _staying(measured: BlockedMetric, treatment: str, differences: Array) -> DataWarning | None:
+    """Log ratios that are like those of the few blocks before: what all arms share divides out of them."""
+    of_lags, blocks = rank_correlations(differences), len(differences)
+    level = _OF_SEVERAL / len(measured.treatments)
+    if float(likeness(of_lags, blocks)) <= -NormalDist().inv_cdf(level):
         return None
-    of_arms, of_ratios = _recurrence(arms)
-    limits = _recurrence_limits(blocks, _OF_BOTH_ARMS / len(measured.treatments))
-    if of_arms <= limits[0] or of_ratios <= limits[1]:
-        return None
+    over = ", ".join(f"{float(value):+.2f}" for value in of_lags[:3])
     return _warn(
         measured,
         WarningKind.AUTOCORRELATION,
-        f"{treatment}, {measured.baseline}: trials are like those of their arm before them (correlation "
-        f"{float(of_arms) / 4:+.2f} over one and two {measured.rows}): a verdict may be about the levels "
-        "that the arms stayed at",
+        f"{treatment}: {measured.rows} are like those before them (correlation {over} over one, two and "
+        f"three {measured.rows}): a verdict may be about the levels that the arms stayed at",
         "make the trials independent: a boot each, a longer pause between them, or larger blocks",
     )
-
-
-def _recurrence(arms: Array) -> tuple[Array, Array]:
-    """Correlations with one and two blocks before, summed: over both arms, and of their differences.
-
-    Of arms of shape (..., 2, blocks).
-    """
-    apart = np.concatenate([arms, arms[..., 1:, :] - arms[..., :1, :]], axis=-2)
-    apart = apart - apart.mean(axis=-1, keepdims=True)
-    products = sum((apart[..., lag:] * apart[..., :-lag]).sum(axis=-1) for lag in (1, 2))
-    correlations = np.asarray(products / (apart**2).sum(axis=-1))
-    return correlations[..., :2].sum(axis=-1), correlations[..., 2]
-
-
-@lru_cache(maxsize=256)
-def _recurrence_limits(blocks: int, level: float) -> tuple[float, float]:
-    """What independent normal arms exceed with this probability, and their ratios in one of four."""
-    normal = np.random.default_rng(20261129 + blocks).standard_normal((_DRAWS, 2, blocks))
-    of_arms, of_ratios = _recurrence(normal)
-    return float(np.quantile(of_arms, 1 - level)), float(np.quantile(of_ratios, _NOT_AGAINST))
 
 
 def far_blocks(measured: BlockedMetric, treatment: str) -> DataWarning | None:
