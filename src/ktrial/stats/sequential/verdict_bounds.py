@@ -5,6 +5,8 @@ together take longer. Then one clause says so beside it:
 
 - typical trials and all together lie further apart than the margin, and an arm has more spikes than the
   other, or the difference is two standard errors of the total;
+- typical trials differ, and that all together do may be chance (their interval, 95 %, holds 1): a skewed
+  arm, or far trials;
 - the shares of spikes differ more than by chance (Fisher's test, 5 %);
 - trials failed, with Fisher's test of their shares;
 - numbers stand at a limit.
@@ -79,7 +81,9 @@ def other_trials(
             design.estimand is Estimand.TYPICAL and bool(finite.all()) and not np.isinf(arms.high).any()
         )
         typical = finding.location if is_found else float(location(known))
-        clauses = _tails(measured, treatment, known, typical, design.margin)
+        clauses = _tails(
+            measured, treatment, known, typical, design.margin, finding.claim if is_found else Claim.NONE
+        )
     of_failures, failures_contradict = _failures(measured, treatment, finding.claim)
     contradict = design.estimand is Estimand.TYPICAL and (
         failures_contradict or (bool(clauses) and _total_contradicts(arms, finding.claim, design.margin))
@@ -88,18 +92,31 @@ def other_trials(
 
 
 def _total_contradicts(arms: PairedArms, claim: Claim, margin: float) -> bool:
-    from scipy import special  # takes a third of a second to load
-
-    edge = np.asarray(special.stdtrit(len(arms) - 1, 1 - _LEVEL / 2))
-    low, high = (float(end) for end in total_interval(arms, edge))
+    low, high = _ends_of_total(arms)
     if claim is Claim.EQUIVALENT:
         middle = float(location(arms, Estimand.TOTAL))
         return (low > 0 or high < 0) and abs(middle) > math.log1p(margin)
     return (claim is Claim.BELOW and low > 0) or (claim is Claim.ABOVE and high < 0)
 
 
+def _total_shows(arms: PairedArms, claim: Claim) -> bool:
+    """Whether all trials together differ as typical ones are claimed to; so they do where nothing is."""
+    if claim not in (Claim.BELOW, Claim.ABOVE):
+        return True
+    low, high = _ends_of_total(arms)
+    return high < 0 if claim is Claim.BELOW else low > 0
+
+
+def _ends_of_total(arms: PairedArms) -> tuple[float, float]:
+    from scipy import special  # takes a third of a second to load
+
+    edge = np.asarray(special.stdtrit(len(arms) - 1, 1 - _LEVEL / 2))
+    low, high = total_interval(arms, edge)
+    return float(low), float(high)
+
+
 def _tails(
-    measured: BlockedMetric, treatment: str, arms: PairedArms, typical: float, margin: float
+    measured: BlockedMetric, treatment: str, arms: PairedArms, typical: float, margin: float, claim: Claim
 ) -> list[str]:
     """Two clauses, or none: what is typical; and which trials lie far off, with what all come to."""
     total, error, _ = (np.asarray(part) for part in ratio_of_means(arms.low[0], arms.low[1]))
@@ -108,10 +125,12 @@ def _tails(
     counts = [int(hit.sum()) for hit in spiked.values()]
     beyond = apart > math.log1p(margin) and (counts[0] != counts[1] or apart > _SURE * float(error))
     shares_differ = fisher_p((counts[0], counts[1]), (measured.blocks, measured.blocks)) < _LEVEL
-    if not (beyond or shares_differ):
+    may_be_chance = not _total_shows(arms, claim)
+    if not (beyond or shares_differ or may_be_chance):
         return []
     tails = ", ".join(_tail(measured, label, hit) for label, hit in spiked.items() if hit.any())
     in_total = f"in total {_change(float(total), measured.metric)}"
+    in_total += ", which may be chance" if may_be_chance and float(total) * typical > 0 else ""
     return [
         f"{TYPICALLY} {_change(typical, measured.metric)}",
         f"{tails}: {in_total}" if tails else in_total,
