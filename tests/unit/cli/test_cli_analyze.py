@@ -165,7 +165,7 @@ def test_plan_counts_what_a_verdict_on_all_trials_takes(ktrial: CommandLine) -> 
         json.loads(ktrial("timed", "plan", "--effect", "5%", "--sd", "1%", "--json", *more).output)
         for more in ((), ("--estimand", "total"), ("--estimand", "tail"))
     ]
-    assert [plan["find_the_effect"]["blocks"] for plan in plans] == [15, 30, 90]
+    assert [plan["find_the_effect"]["blocks"] for plan in plans] == [20, 30, 90]
 
 
 def test_plan_says_blocks_and_hours(ktrial: CommandLine) -> None:
