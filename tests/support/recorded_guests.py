@@ -32,7 +32,7 @@ from ktrial.machines.qemu.snapshot_cache import About, OpenSnapshot, SnapshotCac
 from ktrial.machines.qemu.watchdog import StopReason, Watcher, WatchResult
 from ktrial.model.base import Model, digest
 from ktrial.model.kernel import Kernel
-from ktrial.model.machine import Boot, MachineIdentity
+from ktrial.model.machine import NO_FILES, Boot, FileSet, MachineIdentity
 from ktrial.model.references import KernelRef
 from ktrial.model.workload import CountedBy, Mode
 
@@ -100,6 +100,7 @@ def asked(setup: SnapshotSetup, plan: bytes | None = None, quiet: bool = True) -
     sizes = (boot.memory_mib, boot.initrd_padding)
     carried = [name for name in ("modules", "files") if getattr(boot, name)]
     system = [boot.kernel.name, boot.parameters, sizes, carried, quiet]
+    carried += ["awaits_files"] if boot.awaits_files else []
     steps = json.loads(plan)["steps"] if plan else []
     plain = [{key: one for key, one in step.items() if key not in _UNASKED} for step in steps]
     counting = [word for word in ",".join(setup.plugin).split(",") if word.endswith("=on")]
@@ -226,9 +227,9 @@ class ReplayedMachine(ExactMachine):
             pass
 
     @contextlib.contextmanager
-    def start(self, boot: Boot) -> Iterator[SnapshotTarget]:
+    def start(self, boot: Boot, carried: FileSet = NO_FILES) -> Iterator[SnapshotTarget]:
         if self.mode is Mode.EXACT_PLUGIN:
-            with self.instrumented(boot) as started:
+            with self.instrumented(boot, carried) as started:
                 yield started
             return
         self.prepare(boot, print)
@@ -236,7 +237,7 @@ class ReplayedMachine(ExactMachine):
             yield SnapshotTarget(self._replayed(boot), Children(self.name), _Present(self.name), "")
 
     @contextlib.contextmanager
-    def instrumented(self, boot: Boot) -> Iterator[InstrumentedTarget]:
+    def instrumented(self, boot: Boot, carried: FileSet = NO_FILES) -> Iterator[InstrumentedTarget]:
         self.prepare(boot, print)
         build = PluginBuild(Path(__file__), 1)  # a file to take a digest of: nothing loads it
         with _replaying(self._recording):

@@ -14,7 +14,7 @@ from ktrial.machines.errors import MachineStopped
 from ktrial.model.base import digest
 from ktrial.model.design import Perturbation
 from ktrial.model.kernel import Kernel, Origin
-from ktrial.model.machine import Boot, CarriedFile, MachineIdentity
+from ktrial.model.machine import NO_FILES, Boot, CarriedFile, FileSet, MachineIdentity
 from ktrial.model.references import KernelRef
 from ktrial.model.trial import Outcome
 from ktrial.model.workload import Direction, Metric, Mode, Sample, WorkloadDescription, WorkloadUse
@@ -135,7 +135,8 @@ class ScriptedMachine:
         self._on_prepare(boot)
 
     @contextmanager
-    def start(self, boot: Boot) -> Iterator["_Target"]:
+    def start(self, boot: Boot, carried: FileSet = NO_FILES) -> Iterator["_Target"]:
+        boot = boot.model_copy(update={"files": (*boot.files, *carried.files)})
         with self._lock:
             self.at_once += 1
             self.most_at_once = max(self.most_at_once, self.at_once)

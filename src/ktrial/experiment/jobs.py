@@ -15,6 +15,7 @@ from ktrial.experiment.manipulation import (
 )
 from ktrial.experiment.resources import Resources
 from ktrial.kernels import Progress
+from ktrial.machines import guest_programs
 from ktrial.model import notation
 from ktrial.model.design import (
     AS_IT_IS,
@@ -26,13 +27,12 @@ from ktrial.model.design import (
     scheduler_argv,
 )
 from ktrial.model.kernel import Kernel
-from ktrial.model.machine import Boot, CgroupLimits
-from ktrial.model.study import Disk, Study, kernel_of, treatments
+from ktrial.model.machine import NO_FILES, Boot, CgroupLimits, FileSet
+from ktrial.model.study import EXACT_MACHINES, Disk, Study, kernel_of, treatments
 from ktrial.model.trial import CARRIED, Trial
 from ktrial.model.workload import Mode, WorkloadUse
 from ktrial.target import Step, StepResult
 from ktrial.workloads import Workload
-from ktrial.workloads.frozen_files import NO_FILES, FileSet
 
 _THIS_SYSTEM = "host"
 _ON_SEVERAL = "exact-parallel"
@@ -50,7 +50,7 @@ class Job:
     boot: Boot
     settings: tuple[TreatmentSetting, ...]
     carried: FileSet = NO_FILES
-    """What the workload brings into the guest."""
+    """What the workload brings into the guest, which is booted without it."""
     disk: Disk | None = None
     """Made before the settings: one of them may be the disk's."""
     disk_steps: tuple[Step, ...] = ()
@@ -140,8 +140,8 @@ def check_resumed(study: Study, stored: Iterable[Trial], resources: Resources) -
 def jobs_of(study: Study, treatment: Treatment, kernel: Kernel, resources: Resources) -> tuple[Job, ...]:
     """What a trial of the treatment does, one job a workload, in the study's order.
 
-    A workload that brings files gets a system of its own to boot: then no number depends on which other
-    workloads the study names.
+    No number depends on which other workloads the study names: what a workload brings comes into the guest
+    after its boot, into its own copy of the system.
     Raises KernelError (a module that the kernel lacks), WorkloadError (a file that is not there),
     MachineToolMissing.
     """
@@ -163,8 +163,12 @@ def jobs_of(study: Study, treatment: Treatment, kernel: Kernel, resources: Resou
         workload, with_levels = resources.workload(use), _with_levels(study, treatment, use)
         boot = common
         carried = resources.carried(with_levels)
-        if carried.files:
-            boot = common.model_copy(update={"files": tuple(dict.fromkeys((*common.files, *carried.files)))})
+        if own := tuple(file for file in carried.files if file.guest == guest_programs.TASKS_IN_GUEST):
+            # ktrial's own program is part of the system, as the one of all other built-in workloads is.
+            boot = common.model_copy(update={"files": tuple(dict.fromkeys((*common.files, *own)))})
+            carried = NO_FILES
+        elif carried.files and machine.kind in EXACT_MACHINES:
+            boot = common.model_copy(update={"awaits_files": True})
         jobs.append(
             Job(
                 label=use.label,

@@ -2,6 +2,7 @@
 
 import re
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +22,7 @@ from ktrial.machines.qemu.plugin import CacheShapes
 from ktrial.machines.qemu.plugin_counts import by_program
 from ktrial.model.design import Perturbation, Treatment
 from ktrial.model.kernel import Kernel
-from ktrial.model.machine import BasePrices, Boot, MachineIdentity
+from ktrial.model.machine import BasePrices, Boot, CarriedFile, MachineIdentity
 from ktrial.model.profile import Profile, RegionCounts
 from ktrial.model.study import MachineSettings, Study
 from ktrial.model.trial import Outcome
@@ -87,7 +88,7 @@ def profile_job(
     on_several = isinstance(machine, ParallelMachine)
     mode = Mode.EXACT_PARALLEL if on_several else Mode.EXACT_PLUGIN
     steps = job.workload.steps(job.use, mode, _AS_IT_IS)
-    with machine.instrumented(job.boot) as target:
+    with machine.instrumented(job.boot, job.carried) as target:
         symbols = KernelSymbols().of(target, job.boot)
         if symbols.problem:
             raise symbols.missing(job.boot.kernel.name)
@@ -169,7 +170,7 @@ def counted_profile(
         parameters=job.boot.parameters,
         operations=region.operations,
         region=counts,
-        programs=by_program(counts.pages, _programs(job.boot)),
+        programs=by_program(counts.pages, _programs((*job.boot.files, *job.carried.files))),
         qemu=identity.qemu,
         cpu_model=identity.cpu_model,
         prices=prices,
@@ -222,10 +223,10 @@ def _check_symbols_fit(counts: RegionCounts, kernel: Kernel) -> None:
         )
 
 
-def _programs(boot: Boot) -> dict[str, Path]:
-    """The programs that may have run, by name: ktrial's own, and those that the boot carries."""
+def _programs(files: Iterable[CarriedFile]) -> dict[str, Path]:
+    """The programs that may have run, by name: ktrial's own, and those among these files."""
     programs = dict(guest_programs.programs(guest_programs.directory()))
-    for carried in boot.files:
+    for carried in files:
         if not carried.directory and not carried.link:
             with carried.host.open("rb") as file:
                 if file.read(4) == b"\x7fELF":  # data that is carried along never runs

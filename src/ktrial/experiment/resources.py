@@ -16,7 +16,7 @@ from ktrial.kernels.kernel_registry import reference
 from ktrial.kernels.modules import resolve
 from ktrial.machines import Machine, RemoteMachine
 from ktrial.model.kernel import Build, BuildOrder, Kernel, Menus, Patch
-from ktrial.model.machine import CarriedFile
+from ktrial.model.machine import CarriedFile, FileSet
 from ktrial.model.references import KernelRef
 from ktrial.model.warnings import DataWarning
 from ktrial.model.workload import WorkloadUse
@@ -24,7 +24,7 @@ from ktrial.studyfile.references import RUNNING_KERNEL, Registry
 from ktrial.system_tools import Tool
 from ktrial.workloads import Workload, only_built_in
 from ktrial.workloads.command import RemoteCommand
-from ktrial.workloads.frozen_files import FileSet, FrozenFiles
+from ktrial.workloads.frozen_files import FrozenFiles
 from ktrial.workloads.host_files import with_all_they_need
 
 # Kernels that a study builds from source: all of them configured first, then built.
@@ -199,7 +199,7 @@ class Resources:
         return self._frozen(who, (who, names), lambda: self.files(who, names)).files
 
     def _frozen(self, who: str, key: Hashable, collect: Callable[[], tuple[CarriedFile, ...]]) -> FileSet:
-        return self.frozen.of(who, key, collect) if self.frozen else FileSet(collect(), "")
+        return self.frozen.of(who, key, collect) if self.frozen else FileSet(files=collect())
 
     def kernel(self, name: str, progress: Progress) -> Kernel:
         """The kernel of a name that no study has. Raises KernelError."""

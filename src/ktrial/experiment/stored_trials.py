@@ -17,7 +17,7 @@ from ktrial.model.base import digest
 from ktrial.model.design import PlannedTrial, Treatment
 from ktrial.model.kernel import Kernel
 from ktrial.model.study import Study, kernel_of, plan, treatments
-from ktrial.model.trial import Outcome, Provenance, Trial
+from ktrial.model.trial import CARRIED, Outcome, Provenance, Trial
 from ktrial.model.workload import EXACT_MODES
 from ktrial.store.store import Store
 from ktrial.store.study_rows import StoredStudy
@@ -67,7 +67,10 @@ class _Identities:
                 identity = target.identity
         except KtrialError:
             return None
-        return provenance(treated.kernel, identity)
+        noted = provenance(treated.kernel, identity)
+        job = treated.job
+        brought = {f"{CARRIED}{job.label}": job.carried.digest} if job.carried.digest else {}
+        return noted.model_copy(update={"executed": noted.executed | brought})
 
 
 def take_over(study: Study, store: Store, machine: Machine, resources: Resources) -> int:
@@ -155,7 +158,7 @@ def _doing(job: Job) -> tuple[object, ...]:
     settings = tuple((setting.path, setting.value) for setting in job.settings)
     # Equal mappings may have another order, which is that of the program's arguments.
     arguments = tuple(job.use.parameters)
-    return job.use, arguments, job.boot, settings, job.disk, job.limits, job.monitors
+    return job.use, arguments, job.boot, job.carried, settings, job.disk, job.limits, job.monitors
 
 
 def _holds(trial: Trial, alone: bool) -> bool:

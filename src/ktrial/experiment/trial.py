@@ -5,7 +5,7 @@ Whatever goes wrong inside the guest is an outcome of the trial, with the end of
 
 import math
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -26,7 +26,7 @@ from ktrial.machines.errors import MachineError, MachineStopped
 from ktrial.machines.qemu.outcome import GuestFailure, complaints_in, headed
 from ktrial.model.design import PlannedTrial
 from ktrial.model.kernel import Kernel
-from ktrial.model.machine import Boot, MachineIdentity
+from ktrial.model.machine import Boot, FileSet, MachineIdentity
 from ktrial.model.profile import Profile
 from ktrial.model.trial import (
     BETWEEN_REASONS,
@@ -76,15 +76,15 @@ def run_trial(
         replayed=machine.name == _ON_SEVERAL,
         environment=monitoring.environment_before(machine) if audited else None,
     )
-    by_boot: dict[Boot, list[Job]] = {}
+    alike: dict[tuple[Boot, FileSet], list[Job]] = {}
     for job in jobs:
-        by_boot.setdefault(job.boot, []).append(job)
-    for boot, boot_jobs in by_boot.items():
+        alike.setdefault((job.boot, job.carried), []).append(job)
+    for (boot, _), same_jobs in alike.items():
         notes.kernel = boot.kernel
         try:
             if boot in failed_boots:
                 raise failed_boots[boot]
-            _in_one_boot(machine, boot, boot_jobs, notes)
+            _in_one_boot(machine, boot, same_jobs, notes)
         except _FAILURES as error:
             notes.failed(error)
         if notes.outcome is Outcome.REFUSED:
@@ -169,8 +169,8 @@ class TrialNotes:
         )
 
 
-def _in_one_boot(machine: Machine, boot: Boot, jobs: Iterable[Job], notes: TrialNotes) -> None:
-    with machine.start(boot) as target:
+def _in_one_boot(machine: Machine, boot: Boot, jobs: Sequence[Job], notes: TrialNotes) -> None:
+    with machine.start(boot, jobs[0].carried) as target:
         for job in jobs:
             notes.executed |= {f"{CARRIED}{job.label}": job.carried.digest} if job.carried.digest else {}
             notes.warnings += preflight.warnings_of(machine, job)

@@ -21,7 +21,7 @@ from ktrial.file_digests import digest_of_bytes, digest_of_file, has_digest
 from ktrial.file_store import FileStore
 from ktrial.fleet.errors import FleetError, TransferDamaged
 from ktrial.installation import cache_directory
-from ktrial.model.machine import Boot
+from ktrial.model.machine import Boot, CarriedFile
 
 _CONTENT = "content"
 _STALE_SECONDS = 3600.0
@@ -158,7 +158,9 @@ def packed(jobs: Sequence[Job]) -> Package:
     import cloudpickle  # Dask brings it
 
     boots = tuple(dict.fromkeys(job.boot for job in jobs))
-    digests = {path: digest_of_file(path) for boot in boots for path in _paths(boot)}
+    carried = (file.host for job in jobs for file in job.carried.files if _has_content(file))
+    paths = dict.fromkeys((*(path for boot in boots for path in _paths(boot)), *carried))
+    digests = {path: digest_of_file(path) for path in paths}
     data = cloudpickle.dumps((tuple(jobs), digests))
     files = {digest: path for path, digest in digests.items()}
     return Package(digest_of_bytes(data), data, files, boots)
@@ -168,14 +170,38 @@ def _paths(boot: Boot) -> Iterator[Path]:
     parts = (getattr(boot.kernel, name) for name in _KERNEL_PARTS)
     yield from (part for part in parts if part and part.is_file())
     yield from boot.modules
-    yield from (file.host for file in boot.files if not (file.directory or file.link))
+    yield from (file.host for file in boot.files if _has_content(file))
+
+
+def _has_content(file: CarriedFile) -> bool:
+    return not (file.directory or file.link)
 
 
 def unpacked(data: bytes, contents: Contents) -> tuple[Job, ...]:
     """The jobs, with the places where this worker has the files. Raises KeyError where one is not here."""
     jobs, digests = pickle.loads(data)
     boots = {boot: _placed(boot, digests, contents) for boot in dict.fromkeys(job.boot for job in jobs)}
-    return tuple(replace(job, boot=boots[job.boot]) for job in jobs)
+    return tuple(
+        replace(
+            job,
+            boot=boots[job.boot],
+            carried=job.carried.model_copy(
+                update={"files": _placed_files(job.carried.files, digests, contents)}
+            ),
+        )
+        for job in jobs
+    )
+
+
+def _placed_files(
+    files: tuple[CarriedFile, ...], digests: dict[Path, str], contents: Contents
+) -> tuple[CarriedFile, ...]:
+    return tuple(
+        file.model_copy(update={"host": contents.place(digests[file.host], file.host.name)})
+        if _has_content(file)
+        else file
+        for file in files
+    )
 
 
 def _placed(boot: Boot, digests: dict[Path, str], contents: Contents) -> Boot:
@@ -193,9 +219,6 @@ def _placed(boot: Boot, digests: dict[Path, str], contents: Contents) -> Boot:
         update={
             "kernel": boot.kernel.model_copy(update=parts | {"modules": None}),
             "modules": tuple(here(path) for path in boot.modules),
-            "files": tuple(
-                file if file.directory or file.link else file.model_copy(update={"host": here(file.host)})
-                for file in boot.files
-            ),
+            "files": _placed_files(boot.files, digests, contents),
         }
     )

@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 
 from ktrial import plugin_discovery
 from ktrial.machines.errors import MachineUsageError
-from ktrial.model.machine import Boot, MachineIdentity
+from ktrial.model.machine import NO_FILES, Boot, FileSet, MachineIdentity
 from ktrial.model.notation import nearest
 from ktrial.model.warnings import DataWarning
 from ktrial.model.workload import CountedBy, Mode
@@ -154,8 +154,10 @@ class Machine(Protocol):
         """Do what is done once for all trials of `boot` (a snapshot). Raises what `start` would raise."""
         ...
 
-    def start(self, boot: Boot) -> AbstractContextManager[BootedTarget]:
+    def start(self, boot: Boot, carried: FileSet = NO_FILES) -> AbstractContextManager[BootedTarget]:
         """Yield a running system. Each `perform` on it starts from the same state.
+
+        `carried`: files that a guest has before it does the steps; elsewhere programs run where they are.
 
         Raises MachineError where the machine itself fails, GuestEnded where the guest does.
         """

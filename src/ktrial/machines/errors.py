@@ -81,6 +81,7 @@ class CannotLoadState(MachineError):
     """A snapshot cannot become a guest."""
 
     def __init__(self, machine: str, problem: str) -> None:
+        self.problem = problem
         super().__init__(f"Machine {machine}: a snapshot cannot be loaded: {problem}")
 
 

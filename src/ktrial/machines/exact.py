@@ -36,7 +36,7 @@ from ktrial.machines.qemu.program import Qemu
 from ktrial.machines.qemu.snapshot import SnapshotMachine, SnapshotSetup, SnapshotTarget, kallsyms
 from ktrial.machines.qemu.snapshot_cache import SnapshotCache
 from ktrial.model.base import digest
-from ktrial.model.machine import Boot, MachineIdentity
+from ktrial.model.machine import NO_FILES, Boot, FileSet, MachineIdentity
 from ktrial.model.profile import RegionCounts
 from ktrial.model.trial import Outcome
 from ktrial.model.workload import CountedBy, Mode
@@ -192,37 +192,42 @@ class ExactMachine(SnapshotMachine):
         self._ensure_snapshot(self._setup(boot, self.mode), progress)
 
     @contextmanager
-    def start(self, boot: Boot) -> Iterator[SnapshotTarget]:
+    def start(self, boot: Boot, carried: FileSet = NO_FILES) -> Iterator[SnapshotTarget]:
         """Yield a target whose every `perform` starts from the snapshot; it can count in mode exact-plugin.
 
         Raises MachineError or GuestEnded.
         """
         if self.mode is Mode.EXACT_PLUGIN:
-            with self.instrumented(boot) as target:
+            with self.instrumented(boot, carried) as target:
                 yield target
             return
-        setup = self._setup(boot, Mode.EXACT_CLOCK)
-        self._ensure_snapshot(setup)
+        setup = self._started(boot, carried, Mode.EXACT_CLOCK)
         reason = self._plain_boot_reasons.get(setup.key, "")
         yield SnapshotTarget(setup, self._children, self._snapshots, reason)
 
     @contextmanager
-    def instrumented(self, boot: Boot) -> Iterator[InstrumentedTarget]:
+    def instrumented(self, boot: Boot, carried: FileSet = NO_FILES) -> Iterator[InstrumentedTarget]:
         """Yield a target whose every `counted` is a `perform` under the plugin, in a CPU shown as it is.
 
         Whatever the machine's own mode is. Raises NoPluginHere, MachineError or GuestEnded.
         """
         build = usable_plugin(program.find(NAME), self._guest, NAME)
-        setup = self._setup(boot, Mode.EXACT_PLUGIN)
-        self._ensure_snapshot(setup)
+        setup = self._started(boot, carried, Mode.EXACT_PLUGIN)
         reason = self._plain_boot_reasons.get(setup.key, "")
         yield InstrumentedTarget(setup, self._children, self._snapshots, reason, build)
+
+    def _started(self, boot: Boot, files: FileSet, mode: Mode) -> SnapshotSetup:
+        """What trials start from, which is there."""
+        set_up = partial(self._setup, mode=mode)
+        setup = self._with_files(set_up(boot), files, set_up)
+        self._ensure_snapshot(setup)
+        return setup
 
     def _setup(self, boot: Boot, mode: Mode) -> SnapshotSetup:
         self._children.check()
         installed = program.find(NAME)
         setup = setup_of(boot, installed, self._guest, NAME, mode)
-        self._in_use.check(setup, mode)
+        self._in_use.check(boot, setup.facts, setup.files, mode)
         reasons = {
             "clock_reason": self._chosen().reason if mode is Mode.EXACT_CLOCK else "",
             "flags_reason": flags_problem(installed),

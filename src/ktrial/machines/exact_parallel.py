@@ -39,7 +39,7 @@ from ktrial.machines.qemu.program import Qemu
 from ktrial.machines.qemu.snapshot import SnapshotMachine, SnapshotSetup, SnapshotTarget, kallsyms
 from ktrial.machines.qemu.snapshot_cache import SnapshotCache
 from ktrial.machines.qemu.watchdog import Limits
-from ktrial.model.machine import Boot, MachineIdentity
+from ktrial.model.machine import NO_FILES, Boot, FileSet, MachineIdentity
 from ktrial.model.parallel import (
     MOST_CPUS,
     PAUSE_NS,
@@ -209,18 +209,18 @@ class ParallelMachine(SnapshotMachine):
         self._ensure_snapshot(self._setup(boot), progress)
 
     @contextmanager
-    def start(self, boot: Boot) -> Iterator[ParallelTarget]:
+    def start(self, boot: Boot, carried: FileSet = NO_FILES) -> Iterator[ParallelTarget]:
         """Yield a target whose `perform`s start from the snapshot. Raises MachineError or GuestEnded."""
         kind = CountingParallelTarget if self._by_function else ParallelTarget
-        yield self._started(boot, kind)
+        yield self._started(boot, carried, kind)
 
     @contextmanager
-    def instrumented(self, boot: Boot) -> Iterator[CountingParallelTarget]:
+    def instrumented(self, boot: Boot, carried: FileSet = NO_FILES) -> Iterator[CountingParallelTarget]:
         """Yield a target that counts by function. Raises MachineError or GuestEnded."""
-        yield self._started(boot, CountingParallelTarget)
+        yield self._started(boot, carried, CountingParallelTarget)
 
-    def _started(self, boot: Boot, kind: type[_Started]) -> _Started:
-        setup = self._setup(boot)
+    def _started(self, boot: Boot, files: FileSet, kind: type[_Started]) -> _Started:
+        setup = self._with_files(self._setup(boot), files, self._setup)
         self._ensure_snapshot(setup)
         reason = self._plain_boot_reasons.get(setup.key, "")
         return kind(setup, self._children, self._snapshots, reason)
@@ -228,7 +228,7 @@ class ParallelMachine(SnapshotMachine):
     def _setup(self, boot: Boot) -> ParallelSetup:
         self._children.check()
         setup = setup_of(boot, qemu.find(NAME), self._guest, NAME)
-        self._in_use.check(setup)
+        self._in_use.check(boot, setup.facts, setup.files)
         return setup
 
 

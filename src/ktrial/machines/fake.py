@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from ktrial.machines import PreparationProgress
 from ktrial.machines.errors import MachineStopped
-from ktrial.model.machine import Boot, MachineIdentity
+from ktrial.model.machine import NO_FILES, Boot, FileSet, MachineIdentity
 from ktrial.model.trial import Outcome
 from ktrial.model.workload import Mode
 from ktrial.target import Step, StepResult, Write
@@ -96,10 +96,11 @@ class FakeMachine:
             self._preparation(boot)
 
     @contextmanager
-    def start(self, boot: Boot) -> "Iterator[FakeTarget]":
-        """Yield a target that answers by the script."""
+    def start(self, boot: Boot, carried: FileSet = NO_FILES) -> "Iterator[FakeTarget]":
+        """Yield a target that answers by the script; the boot that it is asked about has the files, too."""
         self.check()
         self.started.append(boot)
+        boot = boot.model_copy(update={"files": (*boot.files, *carried.files)})
         counts = self.mode is Mode.EXACT_PLUGIN
         yield FakeCountingTarget(self, boot) if counts else FakeTarget(self, boot)
 

@@ -14,14 +14,18 @@ LOCKSTEP = "lockstep.so"
 COALESCE = "coalesce.so"
 KSYMBOLS = "ksymbols"
 PARALLEL = "parallel.so"
+UNPACK = "unpack"
 PUBLISHED = "SHA256SUMS"
 """Their digests as the compiler that is pinned builds them (crates/SHA256SUMS)."""
 AGENT_IN_GUEST = "/init"
-_KTRIAL_PROGRAMS = ("agent", "workloads", "tasks", "lockstep", "coalesce", "parallel", "plugin")
+_KTRIAL_PROGRAMS = ("agent", "workloads", "tasks", "unpack", "lockstep", "coalesce", "parallel", "plugin")
 WORK_IN_GUEST = "/ktrial/work"
 """Where workloads find the program with the built-in ones."""
 TASKS_IN_GUEST = "/usr/lib/ktrial/tasks"
 """Where those of several tasks find theirs, which they bring along."""
+
+AGENT_THAT_WAITS = "/ktrial/agent"
+"""Where the agent is, as long as another program is `/init`: that puts it there, and starts it."""
 
 
 def directory(architecture: str = "x86_64") -> Path:
@@ -35,6 +39,12 @@ def programs(where: Path) -> dict[str, Path]:
     if missing:
         raise GuestProgramsMissing(architecture=where.name, directory=where, missing=" and ".join(missing))
     return {AGENT_IN_GUEST: where / AGENT, WORK_IN_GUEST: where / WORK}
+
+
+def programs_before_files(where: Path) -> dict[str, Path]:
+    """The same of a guest that is given files after its kernel has booted. Raises GuestProgramsMissing."""
+    usual = programs(where)
+    return {AGENT_IN_GUEST: unpack(), AGENT_THAT_WAITS: usual.pop(AGENT_IN_GUEST), **usual}
 
 
 def published(where: Path) -> dict[str, str]:
@@ -92,6 +102,11 @@ def parallel() -> Path:
 def tasks() -> Path:
     """The program of workloads of several tasks, and of `tasks delays`. Raises GuestProgramsMissing."""
     return _program_file(TASKS)
+
+
+def unpack() -> Path:
+    """What puts a workload's files into the guest (crates/unpack). Raises GuestProgramsMissing."""
+    return _program_file(UNPACK)
 
 
 def _program_file(name: str) -> Path:

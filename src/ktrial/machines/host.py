@@ -32,7 +32,7 @@ from ktrial.machines.launcher import (
 )
 from ktrial.model.base import digest
 from ktrial.model.kernel import Kernel, Origin
-from ktrial.model.machine import Boot, CgroupLimits, MachineIdentity
+from ktrial.model.machine import NO_FILES, Boot, CgroupLimits, FileSet, MachineIdentity
 from ktrial.model.workload import Mode
 from ktrial.target import Collect, Failure, LoadModule, Mount, Push, Read, Step, StepResult, Write
 from ktrial.target.local import LocalTarget
@@ -219,8 +219,11 @@ class HostMachine:
             progress("ready")
 
     @contextmanager
-    def start(self, boot: Boot) -> Iterator[HostTarget]:
-        """Yield this system. What is mounted or loaded is taken back at the end. Raises MachineError."""
+    def start(self, boot: Boot, carried: FileSet = NO_FILES) -> Iterator[HostTarget]:
+        """Yield this system, which has all files. What is mounted or loaded is taken back at the end.
+
+        Raises MachineError.
+        """
         self._launchers.check()
         check_pin(boot.pin, NAME)
         with self._control_group(boot) as group:

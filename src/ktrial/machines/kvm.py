@@ -36,12 +36,13 @@ from ktrial.machines.qemu.boot import (
     plan_arguments,
     size_arguments,
     snapshot_point_arguments,
+    with_files,
 )
 from ktrial.machines.qemu.process import Children, QemuProcess, memory_file
 from ktrial.machines.qemu.program import Qemu
 from ktrial.machines.qemu.snapshot import GuestTarget
 from ktrial.machines.qemu.watchdog import Limits
-from ktrial.model.machine import Boot, MachineIdentity
+from ktrial.model.machine import NO_FILES, Boot, FileSet, MachineIdentity
 from ktrial.model.workload import Mode
 from ktrial.system_tools import Tool
 from ktrial.target import Step, StepResult
@@ -148,9 +149,12 @@ class KvmMachine:
         self._set_up(boot)
 
     @contextmanager
-    def start(self, boot: Boot) -> Iterator[RealTimeTarget]:
-        """Yield a target whose every `perform` is a boot. Raises MachineError, GuestEnded."""
-        yield RealTimeTarget(self._set_up(boot), self._children)
+    def start(self, boot: Boot, carried: FileSet = NO_FILES) -> Iterator[RealTimeTarget]:
+        """Yield a target whose every `perform` is a boot. Raises MachineError, GuestEnded.
+
+        The initial RAM disk has the files: what is booted each time is of this workload alone.
+        """
+        yield RealTimeTarget(self._set_up(with_files(boot, carried)), self._children)
 
     def stop(self) -> None:
         """End all at once; this machine is of no more use."""

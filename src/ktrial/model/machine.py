@@ -28,6 +28,17 @@ class CarriedFile(Model):
     """A symbolic link to this path, whatever is there; empty: no link."""
 
 
+class FileSet(Model):
+    """Files that belong together: what a workload brings into a guest."""
+
+    files: tuple[CarriedFile, ...] = ()
+    digest: str = ""
+    """Of their places in the guest, modes and contents; empty where there are none, or nobody has looked."""
+
+
+NO_FILES = FileSet()
+
+
 _OURS = ("/init", "/ktrial")
 _THE_KERNELS = ("/dev", "/proc", "/sys")
 """What the guest's kernel mounts: files there would be hidden."""
@@ -254,6 +265,9 @@ class Boot(Model):
     modules: tuple[Path, ...] = ()
     """Module files in the order in which they are loaded, dependencies first."""
     files: tuple[CarriedFile, ...] = ()
+    awaits_files: bool = Field(default=False, exclude_if=lambda value: not value)
+    """Machines that start from snapshots: the kernel alone is booted, once. What workloads bring comes after
+    that, and then the agent."""
     settle_ns: int = 3_000_000_000
     limit_instructions: int = 200_000_000_000
     limit_seconds: float = 300.0

@@ -12,13 +12,12 @@ import os
 import tempfile
 import threading
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from ktrial.file_digests import digest_of_file, has_digest
 from ktrial.installation import cache_directory
 from ktrial.model.base import digest
-from ktrial.model.machine import CarriedFile
+from ktrial.model.machine import NO_FILES, CarriedFile, FileSet
 from ktrial.workloads.errors import WorkloadError
 
 LIMIT = 4 << 30
@@ -27,19 +26,6 @@ _ATTEMPTS = 3
 """To copy a file that is being written."""
 _PIECE = 1 << 20
 _MOST_NAMED = 3
-
-
-@dataclass(frozen=True)
-class FileSet:
-    """Files that belong together."""
-
-    files: tuple[CarriedFile, ...]
-    """Where they are kept."""
-    digest: str
-    """Of their places, modes and contents; empty where there are none."""
-
-
-NO_FILES = FileSet((), "")
 
 
 class FrozenFiles:
@@ -84,7 +70,7 @@ class FrozenFiles:
                 f"{_named(who)}: its files cannot be kept in the cache: {problem}.",
                 hint="KTRIAL_CACHE=/some/directory puts the cache where there is room",
             ) from None
-        return FileSet(kept, name)
+        return FileSet(files=kept, digest=name)
 
     def end(self) -> None:
         """Others may take the files away; at the latest at this process's end they may."""

@@ -30,6 +30,7 @@ def test_the_crates_are_found() -> None:
         "parallel",
         "probes",
         "tasks",
+        "unpack",
         "versions",
         "wire",
         "work",

@@ -7,6 +7,7 @@ from tests.support.making import a_study
 from tests.support.scripted import ScriptedWorkload, a_kernel, scripted_resources
 
 from ktrial.experiment.jobs import Job, boot_parameter, jobs_of
+from ktrial.machines import guest_programs
 from ktrial.model.design import Factor, FactorKind, LevelValue, Treatment
 from ktrial.model.machine import CarriedFile
 from ktrial.model.study import MachineSettings, Study, kernel_name, kernel_names, treatments
@@ -77,14 +78,27 @@ def test_the_machines_settings_reach_the_boot() -> None:
     assert boot.modules == (Path("/modules/ext4.ko"),)
 
 
-def test_workloads_without_files_share_a_boot_and_one_with_files_has_its_own(tmp_path: Path) -> None:
-    tool = CarriedFile(host=tmp_path / "tool", guest="/usr/bin/tool", mode=0o755)
-    resources = scripted_resources({"mine": ScriptedWorkload("mine", (tool,))})
-    study = a_study(workloads=("fork", "mine", "pipe"))
-    fork, mine, pipe = jobs_of(study, treatments(study)[0], a_kernel(), resources)
+def test_workloads_that_bring_files_share_a_boot_which_has_none_of_them(tmp_path: Path) -> None:
+    tool, other = (
+        CarriedFile(host=tmp_path / name, guest=f"/usr/bin/{name}", mode=0o755) for name in ("tool", "other")
+    )
+    resources = scripted_resources(
+        {"mine": ScriptedWorkload("mine", (tool,)), "yours": ScriptedWorkload("yours", (other,))}
+    )
+    study = a_study(workloads=("fork", "mine", "pipe", "yours"))
+    fork, mine, pipe, yours = jobs_of(study, treatments(study)[0], a_kernel(), resources)
     assert fork.boot == pipe.boot
+    assert mine.boot == yours.boot == fork.boot.model_copy(update={"awaits_files": True})
     assert fork.boot.files == ()
-    assert mine.boot.files == (tool,)
+    assert (mine.carried.files, yours.carried.files) == ((tool,), (other,))
+
+
+def test_a_program_of_ktrials_own_is_part_of_the_boot(tmp_path: Path) -> None:
+    tasks = CarriedFile(host=tmp_path / "tasks", guest=guest_programs.TASKS_IN_GUEST, mode=0o755)
+    resources = scripted_resources({"locks": ScriptedWorkload("locks", (tasks,))})
+    study = a_study(workloads=("locks",))
+    (job,) = jobs_of(study, treatments(study)[0], a_kernel(), resources)
+    assert (job.boot.files, job.boot.awaits_files, job.carried.files) == ((tasks,), False, ())
 
 
 def test_a_boot_does_not_depend_on_which_other_workloads_the_study_names(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from ktrial.machines.exact import ExactMachine, InstrumentedTarget
 from ktrial.machines.qemu import plugin
 from ktrial.machines.qemu.plugin import CacheShapes
 from ktrial.model.kernel import Kernel
-from ktrial.model.machine import Boot, MachineIdentity
+from ktrial.model.machine import NO_FILES, Boot, FileSet, MachineIdentity
 from ktrial.model.profile import Profile
 from ktrial.model.study import MachineSettings
 from ktrial.model.trial import Outcome
@@ -112,7 +112,7 @@ class Machine(ExactMachine):
         pass
 
     @contextmanager
-    def instrumented(self, boot: Boot) -> Iterator[InstrumentedTarget]:
+    def instrumented(self, boot: Boot, carried: FileSet = NO_FILES) -> Iterator[InstrumentedTarget]:
         yield Target(self._scripted)
 
 

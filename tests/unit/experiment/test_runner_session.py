@@ -99,7 +99,7 @@ def test_two_systems_of_one_treatment_are_prepared_each_once(store: Store) -> No
     resources = scripted_resources({"mine": ScriptedWorkload("mine", (tool,))})
     machine = ScriptedMachine()
     ran(store, machine, a_study(workloads=("fork", "mine"), kernels=("debian:6.1",)), resources=resources)
-    assert sorted(len(boot.files) for boot in machine.prepared) == [0, 1]
+    assert sorted(boot.awaits_files for boot in machine.prepared) == [False, True]
 
 
 def test_a_library_that_is_replaced_between_trials_changes_nothing(store: Store, tmp_path: Path) -> None:

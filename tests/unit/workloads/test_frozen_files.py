@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from ktrial.file_digests import digest_of_bytes
-from ktrial.model.machine import CarriedFile
+from ktrial.model.machine import CarriedFile, FileSet
 from ktrial.workloads.errors import WorkloadError
-from ktrial.workloads.frozen_files import FileSet, FrozenFiles
+from ktrial.workloads.frozen_files import FrozenFiles
 
 
 @pytest.fixture

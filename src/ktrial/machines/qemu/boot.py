@@ -1,17 +1,25 @@
 """What every machine of QEMU's boots with: kernel and initial RAM disk, hashed; and the start."""
 
 import os
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
 from ktrial.file_digests import digest_of_file, has_digest
 from ktrial.machines.errors import HostProblem, MachineError, QemuGone
-from ktrial.machines.guest_programs import TASKS_IN_GUEST, WORK_IN_GUEST, programs
+from ktrial.machines.guest_programs import (
+    AGENT_IN_GUEST,
+    AGENT_THAT_WAITS,
+    TASKS_IN_GUEST,
+    WORK_IN_GUEST,
+    programs,
+    programs_before_files,
+)
 from ktrial.machines.qemu import initramfs
 from ktrial.machines.qemu.process import QemuProcess, inherited_path
 from ktrial.machines.qemu.program import Qemu, cpu_flags
-from ktrial.model.machine import Boot
+from ktrial.model.machine import Boot, FileSet
 from ktrial.model.trial import Outcome
 from ktrial.target import PLAN_FW_CFG_NAME, BootModule, BootPlan
 from ktrial.target.errors import GuestEnded
@@ -30,12 +38,20 @@ class BootFiles:
     @property
     def agent_digest(self) -> str:
         """Of the guest's first program."""
-        return next(entry.digest for entry in self.entries if entry.guest == "/init")
+        paths = (AGENT_THAT_WAITS, AGENT_IN_GUEST)
+        by_path = {entry.guest: entry for entry in self.entries}
+        return next(by_path[path].digest for path in paths if path in by_path)
 
     @property
     def executed(self) -> dict[str, str]:
         """The digests of what the guest executes."""
-        programs = {"/init": "agent", WORK_IN_GUEST: "workloads", TASKS_IN_GUEST: "tasks"}
+        waits = any(entry.guest == AGENT_THAT_WAITS for entry in self.entries)
+        programs = {
+            AGENT_IN_GUEST: "unpack" if waits else "agent",
+            AGENT_THAT_WAITS: "agent",
+            WORK_IN_GUEST: "workloads",
+            TASKS_IN_GUEST: "tasks",
+        }
         return {
             "image": self.kernel_digest,
             "initial RAM disk": initramfs.manifest_digest(self.entries),
@@ -43,10 +59,17 @@ class BootFiles:
         }
 
 
+def with_files(boot: Boot, carried: FileSet) -> Boot:
+    """The boot, whose initial RAM disk has these files as well: nothing comes after it."""
+    files = tuple(dict.fromkeys((*boot.files, *carried.files)))
+    return boot.model_copy(update={"files": files, "awaits_files": False})
+
+
 def boot_files(boot: Boot, guest: Path, machine: str) -> BootFiles:
     """Find and hash them. Raises MachineError, GuestProgramsMissing, or GuestEnded (not a kernel)."""
     kernel, digest = _kernel(boot, machine)
-    return BootFiles(kernel, digest, initramfs.entries(boot, programs(guest), _boot_plan(boot), machine))
+    own = programs_before_files(guest) if boot.awaits_files else programs(guest)
+    return BootFiles(kernel, digest, initramfs.entries(boot, own, _boot_plan(boot), machine))
 
 
 def _kernel(boot: Boot, machine: str) -> tuple[Path, str]:
@@ -72,6 +95,67 @@ def _kernel(boot: Boot, machine: str) -> tuple[Path, str]:
 def _boot_plan(boot: Boot) -> bytes:
     modules = tuple(BootModule(path=path) for path in initramfs.module_paths(boot))
     return BootPlan(settle_ns=boot.settle_ns, modules=modules).model_dump_json().encode()
+
+
+# What a machine boots stays what it was while the machine is in use: else a study mixes two systems.
+
+_RAM_DISK = "initial RAM disk"
+_NAMED = 3
+"""Files that a message names; of more it says how many."""
+
+
+@dataclass(frozen=True)
+class _First:
+    """What a boot was made of when it was prepared for the first time."""
+
+    facts: dict[str, str]
+    contents: dict[str, str]
+    """Of the initial RAM disk: path in the guest → mode and digest."""
+
+
+@dataclass
+class BootsInUse:
+    """The boots that one machine has prepared, each with what it was made of."""
+
+    machine: str
+    _first: dict[Hashable, _First] = field(default_factory=dict)
+
+    def check(self, boot: Boot, facts: dict[str, str], files: BootFiles, *also: Hashable) -> None:
+        """Compare with the first time. `also`: what one boot is prepared for. Raises HostProblem."""
+        place = (boot, *also)
+        if place not in self._first:
+            self._first[place] = _First(facts, _contents(files.entries))
+            return
+        first = self._first[place]
+        changed = [name for name, fact in first.facts.items() if facts[name] != fact]
+        if changed:
+            differing = list(_differing(first.contents, files.entries)) if _RAM_DISK in changed else []
+            names = [
+                f"{name} ({_some(differing)})" if name == _RAM_DISK and differing else name
+                for name in changed
+            ]
+            raise HostProblem(
+                f"Machine {self.machine}: what it boots has changed while it was in use: {', '.join(names)}.",
+                hint="the trials stored before are safe; run the same command again",
+            )
+
+
+def _contents(entries: tuple[initramfs.InitramfsEntry, ...]) -> dict[str, str]:
+    return {entry.guest: f"{entry.mode} {entry.digest}" for entry in entries}
+
+
+def _differing(before: dict[str, str], entries: tuple[initramfs.InitramfsEntry, ...]) -> Iterator[str]:
+    after = _contents(entries)
+    sources = {entry.guest: entry.source for entry in entries}
+    for guest in sorted(before.keys() | after.keys()):
+        if before.get(guest) != after.get(guest):
+            source = sources.get(guest, b"")
+            yield guest if isinstance(source, bytes) else str(source)
+
+
+def _some(names: list[str]) -> str:
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 MOMENT = 2.0

@@ -7,21 +7,23 @@ import select
 import signal
 import struct
 import threading
-from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from ktrial.machines import PreparationProgress, guest_programs
-from ktrial.machines.errors import CannotLoadState, CannotSaveState, HostProblem, QemuGone, QemuRefused
-from ktrial.machines.qemu import initramfs, program, snapshot_cache
+from ktrial.machines.errors import CannotLoadState, CannotSaveState, QemuGone, QemuRefused
+from ktrial.machines.qemu import carried, initramfs, program, snapshot_cache
 from ktrial.machines.qemu import outcome as outcome
 from ktrial.machines.qemu.boot import (
     MOMENT,
     BootFiles,
+    BootsInUse,
     TooSmall,
     Unstarted,
+    boot_files,
     check_memory,
     initrd_arguments,
     kernel_arguments,
@@ -29,6 +31,7 @@ from ktrial.machines.qemu.boot import (
     negotiate,
     plan_arguments,
     snapshot_point_arguments,
+    with_files,
 )
 from ktrial.machines.qemu.initramfs import InitramfsEntry
 from ktrial.machines.qemu.outcome import ProcessFrames, read_report
@@ -42,7 +45,7 @@ from ktrial.machines.qemu.snapshot_cache import (
     snapshots_limit,
 )
 from ktrial.machines.qemu.watchdog import Limits, StopReason, Watcher, WatchResult
-from ktrial.model.machine import Boot, MachineIdentity
+from ktrial.model.machine import Boot, FileSet, MachineIdentity
 from ktrial.system_tools import Tool
 from ktrial.target import Collect, GuestPlan, Run, Step, StepResult, Target, Write
 from ktrial.target.errors import GuestEnded, NoSymbolsInGuest
@@ -73,6 +76,10 @@ class SnapshotSetup:
     """Files without a name that those arguments mean (`inherited_path`)."""
     named: tuple[Path, ...] = ()
     """Files that those arguments name."""
+    base: "SnapshotSetup | None" = None
+    """The boot that this one goes on from; None: it begins at the kernel."""
+    added: tuple[InitramfsEntry, ...] = ()
+    """What it is given there."""
 
     @property
     def key(self) -> str:
@@ -101,6 +108,9 @@ class SnapshotSetup:
     def canonical(self, state: bytes, time_stamp: int) -> bytes:
         """The state with the guest's clock where `time_stamp` (ns) has it. Raises CannotSaveState."""
         return canonical(state, time_stamp, self.machine)
+
+
+Setup = TypeVar("Setup", bound=SnapshotSetup)
 
 
 class GuestSetup(Protocol):
@@ -280,6 +290,10 @@ def switched_on(
             *snapshot_point_arguments(stops=plan is None),
         ]
         inherited = [ram, initrd, *setup.inherited]
+        if setup.base and plan is not None:  # all of it in one go
+            given = resources.enter_context(carried.archive(setup.added))
+            arguments += carried.arguments(given)
+            inherited.append(given)
         _add_plan(arguments, inherited, plan, resources)
         process = resources.enter_context(_process(setup, arguments, inherited, children))
         negotiate(process)
@@ -296,18 +310,44 @@ def restored(
     """
     with contextlib.ExitStack() as resources:
         kept = snapshot.in_memory(snapshot)  # the cache is not QEMU's to open for writing
-        ram = kept.descriptor
-        stream = Stream(snapshot.state)
-        arguments = [
-            *_common(setup, snapshot.state, quiet=True),
-            *memory_arguments(setup.boot, inherited_path(ram), shared=False),
-            *("-incoming", "defer"),
-            *snapshot_point_arguments(stops=True),
-        ]
-        inherited = [ram, stream.reading, *setup.inherited]
+        arguments = [*memory_arguments(setup.boot, inherited_path(kept.descriptor), shared=False)]
+        inherited = [kept.descriptor]
         _add_plan(arguments, inherited, plan, resources)
+        yield resources.enter_context(_loaded(setup, children, snapshot.state, arguments, inherited))
+
+
+@contextlib.contextmanager
+def going_on(
+    setup: SnapshotSetup, children: Children, snapshot: OpenSnapshot, ram: int
+) -> Iterator[QemuProcess]:
+    """A guest whose kernel has booted, stopped: `snapshot` is of the base. The file `ram` becomes its RAM.
+
+    It goes on to the snapshot point, with what it is given. Raises Unstarted or CannotLoadState.
+    """
+    snapshot_cache.copy_data(snapshot.ram, ram)
+    with carried.archive(setup.added) as given:
+        memory = memory_arguments(setup.boot, inherited_path(ram), shared=True)
+        arguments = [*memory, *carried.arguments(given)]
+        with _loaded(setup, children, snapshot.state, arguments, [ram, given]) as process:
+            yield process
+
+
+@contextlib.contextmanager
+def _loaded(
+    setup: SnapshotSetup, children: Children, state: bytes, more: list[str], inherited: list[int]
+) -> Iterator[QemuProcess]:
+    """A QEMU with this state, stopped; the guest stops at the snapshot point, if it comes there."""
+    stream = Stream(state)
+    arguments = [
+        *_common(setup, state, quiet=True),
+        *more,
+        *("-incoming", "defer"),
+        *snapshot_point_arguments(stops=True),
+    ]
+    with contextlib.ExitStack() as resources:
         try:
-            process = resources.enter_context(_process(setup, arguments, inherited, children))
+            files = [*inherited, stream.reading, *setup.inherited]
+            process = resources.enter_context(_process(setup, arguments, files, children))
         finally:
             stream.start()
         negotiate(process)
@@ -404,9 +444,56 @@ def snapshot_contents(
     """Boot, and yield what a snapshot is made from. Raises GuestEnded or CannotSaveState."""
     with memory_file("ktrial-ram") as ram:
         with booted(setup, children, ram, progress) as (process, ready):
+            if setup.boot.awaits_files and ready.agent:
+                problem = "it allows no ports, so that nothing stops it before the agent runs"
+                raise CannotSaveState(machine=setup.machine, problem=problem)
             progress("saving the snapshot")
             state = setup.canonical(save(process, setup.machine), ready.tsc)
         yield SnapshotContents(ram, state)
+
+
+@contextlib.contextmanager
+def contents_with_files(
+    setup: SnapshotSetup, children: Children, snapshots: SnapshotCache, progress: PreparationProgress
+) -> Iterator[SnapshotContents]:
+    """Go on from the base, and yield what a snapshot is made from. Raises GuestEnded or CannotSaveState."""
+    progress("bringing files into the guest")
+    with contextlib.ExitStack() as resources:
+        ram = resources.enter_context(memory_file("ktrial-ram"))
+        snapshot = resources.enter_context(snapshots.open(setup.base.key)) if setup.base else None
+        if snapshot is None:
+            raise CannotSaveState(machine=setup.machine, problem="the kernel's own has gone from the cache")
+        try:
+            process = resources.enter_context(going_on(setup, children, snapshot, ram))
+        except Unstarted as error:
+            raise ended(outcome.judge_unstarted(error.status, error.messages), "") from None
+        except CannotLoadState as error:
+            raise CannotSaveState(machine=setup.machine, problem=error.problem) from None
+        watcher = Watcher(process, setup.limits)
+        watcher.resume()
+        ending = watcher.watch()
+        report = read_report(process)
+        console = process.console_text()
+        if report.failed and (refused := carried.refused(report.failed)):
+            raise ended(refused, console)
+        if ending.stop is not StopReason.PAUSED or report.ready is None or report.failed:
+            raise ended(_why_not_ready(setup, process, ending, report), console)
+        if report.module_refused:
+            raise ended(outcome.module_refused(report.module_refused), console)
+        progress("saving the snapshot")
+        state = setup.canonical(save(process, setup.machine), report.ready.tsc)
+        yield SnapshotContents(ram, state)
+
+
+def _why_not_ready(
+    setup: SnapshotSetup, process: QemuProcess, ending: WatchResult, report: ProcessFrames
+) -> outcome.GuestFailure:
+    console = process.console_text()
+    if report.failed:
+        return outcome.agent_failed(report.failed, console)
+    if report.damage:
+        return outcome.frames_damaged(report.damage, ready=False)
+    return outcome.judge(ending, setup.limits, console=console, messages=process.messages(), ready=False)
 
 
 def not_booted(
@@ -624,64 +711,6 @@ def _places(state: bytes, machine: str) -> tuple[int, int]:
     return start, counts
 
 
-# What a machine boots stays what it was while the machine is in use: else a study mixes two systems.
-
-_RAM_DISK = "initial RAM disk"
-_NAMED = 3
-"""Files that a message names; of more it says how many."""
-
-
-@dataclass(frozen=True)
-class _First:
-    """What a boot was made of when it was prepared for the first time."""
-
-    facts: dict[str, str]
-    contents: dict[str, str]
-    """Of the initial RAM disk: path in the guest → mode and digest."""
-
-
-@dataclass
-class BootsInUse:
-    """The boots that one machine has prepared, each with what it was made of."""
-
-    machine: str
-    _first: dict[Hashable, _First] = field(default_factory=dict)
-
-    def check(self, setup: SnapshotSetup, *also: Hashable) -> None:
-        """Compare with the first time. `also`: what one boot is prepared for. Raises HostProblem."""
-        place = (setup.boot, *also)
-        if place not in self._first:
-            self._first[place] = _First(setup.facts, _contents(setup.files.entries))
-            return
-        first = self._first[place]
-        changed = [name for name, fact in first.facts.items() if setup.facts[name] != fact]
-        if changed:
-            files = list(_differing(first.contents, setup.files.entries)) if _RAM_DISK in changed else []
-            names = [f"{name} ({_some(files)})" if name == _RAM_DISK and files else name for name in changed]
-            raise HostProblem(
-                f"Machine {self.machine}: what it boots has changed while it was in use: {', '.join(names)}.",
-                hint="the trials stored before are safe; run the same command again",
-            )
-
-
-def _contents(entries: tuple[InitramfsEntry, ...]) -> dict[str, str]:
-    return {entry.guest: f"{entry.mode} {entry.digest}" for entry in entries}
-
-
-def _differing(before: dict[str, str], entries: tuple[InitramfsEntry, ...]) -> Iterator[str]:
-    after = _contents(entries)
-    sources = {entry.guest: entry.source for entry in entries}
-    for guest in sorted(before.keys() | after.keys()):
-        if before.get(guest) != after.get(guest):
-            source = sources.get(guest, b"")
-            yield guest if isinstance(source, bytes) else str(source)
-
-
-def _some(names: list[str]) -> str:
-    more = len(names) - _NAMED
-    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
-
-
 class SnapshotMachine:
     """What machines have in common whose targets start from snapshots."""
 
@@ -704,6 +733,25 @@ class SnapshotMachine:
         """End all at once; this machine is of no more use."""
         self._children.stop()
 
+    def _with_files(self, alone: Setup, files: FileSet, set_up: Callable[[Boot], Setup]) -> Setup:
+        """The setup of trials: of a boot that waits for files, with those; others are what they are.
+
+        Where the kernel's own boot cannot be kept, each trial boots from an initial RAM disk with the files.
+        `set_up`: gives a boot's setup. Raises MachineError or GuestEnded.
+        """
+        if not alone.boot.awaits_files:
+            return alone if not files.files else set_up(with_files(alone.boot, files))
+        self._ensure_snapshot(alone)
+        if alone.key in self._plain_boot_reasons:
+            return set_up(with_files(alone.boot, files))
+        together = boot_files(
+            alone.boot.model_copy(update={"files": (*alone.boot.files, *files.files)}), self._guest, self.name
+        )
+        added = carried.added(alone.files.entries, together.entries)
+        content = files.digest or initramfs.manifest_digest(added)
+        facts = alone.facts | {"files": content}
+        return replace(alone, base=alone, added=added, facts=facts)
+
     def _ensure_snapshot(
         self, setup: SnapshotSetup, progress: PreparationProgress = lambda _action: None
     ) -> None:
@@ -713,7 +761,11 @@ class SnapshotMachine:
         with self._snapshots.open(setup.key) as present:
             if present:
                 return
-        contents = partial(snapshot_contents, setup, self._children, progress)
+        contents = (
+            partial(contents_with_files, setup, self._children, self._snapshots, progress)
+            if setup.base
+            else partial(snapshot_contents, setup, self._children, progress)
+        )
         try:
             self._snapshots.make(setup.facts, contents, self._children.check)
         except CannotSaveState as error:

@@ -197,7 +197,7 @@ class SnapshotCache:
     def _damaged(self, name: str, about: About, ram: int, state: bytes) -> str:
         """The file of the snapshot that is not what it was; empty where all are."""
         status = os.fstat(ram)
-        seen = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+        seen = _seen(status)
         if about.key != name or key(about.facts) != name:
             return ABOUT
         if digest_of_bytes(state) != about.state_digest or len(state) != about.state_size:
@@ -224,6 +224,8 @@ class SnapshotCache:
             self._fill(new, name, facts, contents)
             self.remove(name)
             new.rename(self.directory / name)
+            # It was hashed as it was written.
+            self._verified[name] = _seen((self.directory / name / RAM).stat())
         except OSError as error:
             needed = os.fstat(contents.ram).st_blocks * 512 + len(contents.state)
             raise self._cannot_write(error, needed) from None
@@ -289,6 +291,10 @@ class SnapshotCache:
         """Do it now, or not at all where another process holds the lock: it is that one's to keep."""
         with contextlib.suppress(Timeout), FileLock(self.directory / f"{name}.lock", timeout=0):
             action()
+
+
+def _seen(status: os.stat_result) -> tuple[int, ...]:
+    return (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
 def _last_use(place: Path) -> float:

@@ -39,7 +39,7 @@ from ktrial.machines.ssh.target import (
 )
 from ktrial.model.base import digest
 from ktrial.model.kernel import Kernel, Origin
-from ktrial.model.machine import Boot, MachineIdentity
+from ktrial.model.machine import NO_FILES, Boot, FileSet, MachineIdentity
 from ktrial.model.workload import Mode
 from ktrial.system_tools import Tool
 from ktrial.target.errors import GuestEnded
@@ -169,7 +169,7 @@ class SshMachine:
             self._brought(self.connection())
 
     @contextmanager
-    def start(self, boot: Boot) -> Iterator[SshTarget | ShellTarget]:
+    def start(self, boot: Boot, carried: FileSet = NO_FILES) -> Iterator[SshTarget | ShellTarget]:
         """Yield the other system, booted where the study says so; what was set is put back at the end.
 
         Raises GuestEnded where what it is booted into does not come up, MachineError.
