@@ -88,17 +88,21 @@ def spread_p(below: Array, above: Array, floor: float = 0.0) -> float:
 
     `floor`: a standard deviation below which differences are not looked at, for fewer than 8 numbers.
     """
-    from scipy import special
-
     count = len(below)
     if count < FEWEST_FOR_RANKS:
         low, high = sorted(max(float(np.var(arm, ddof=1)), floor**2) for arm in (below, above))
+        if low == 0 or low == high:  # as of most counts
+            return 1.0
+        from scipy import special  # takes a third of a second to load
+
         # The F distribution's upper tail, both sides.
-        return min(1.0, 2 * float(special.fdtrc(count - 1, count - 1, high / low))) if low > 0 else 1.0
+        return min(1.0, 2 * float(special.fdtrc(count - 1, count - 1, high / low)))
     apart = np.abs(above - np.median(above)) - np.abs(below - np.median(below))
     error = float(np.std(apart, ddof=1)) / math.sqrt(count)
     if error <= 0:
         return 1.0
+    from scipy import special
+
     return 2 * float(special.stdtr(count - 1, -abs(float(apart.mean())) / error))
 
 
