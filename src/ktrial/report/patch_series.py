@@ -452,7 +452,7 @@ def open_text(cell: SeriesCell) -> str:
     if comparison.low is None or comparison.high is None:
         return f"inconclusive: {one_line(comparison.reason)}"
     low, high = (
-        f"{number_format.change(ratio, percent=False)} %" for ratio in (comparison.low, comparison.high)
+        f"{number_format.change(ratio, percent=False)}%" for ratio in (comparison.low, comparison.high)
     )
     return f"inconclusive: with other layouts of the same code it is between {low} and {high}"
 
