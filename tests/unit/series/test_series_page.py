@@ -77,7 +77,7 @@ def test_a_number_that_another_layout_changes_is_marked_and_told(result: SeriesR
     assert "?" not in as_text(result, "ktrial series")
     text = as_text(with_verdict(result, Verdict.INCONCLUSIVE, Decision.UNDECIDED), "ktrial series")
     assert re.search(r"cost-fork-50 .* \?\+5\.00%$", text, re.MULTILINE)
-    told = "inconclusive: with other layouts of the same code it is between −30.00 % and +4.00 %"
+    told = "inconclusive: with other layouts of the same code it is between −30.00% and +4.00%"
     assert told in " ".join(text.split())
     assert "? other layouts of the same code say otherwise" in text
 
