@@ -1,6 +1,7 @@
 """Kernels built by content: what is built once, what is built again, what is kept. No compiler runs."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -90,6 +91,17 @@ def test_the_nearest_tree_is_changed_and_only_what_differs_is_compiled(source: P
     (source / "kernel/sched.c").write_text(FILES["sched"])
     assert build(spec).digest == first.digest, "the same inputs give the same kernel"
     assert compiled(cache) == ["fork", "sched", "sched", "sched"], "an old content has a new time stamp"
+
+
+def test_a_copy_of_the_source_elsewhere_begins_with_the_tree_of_the_first(
+    source: Path, cache: Path, tmp_path: Path
+) -> None:
+    """As a work tree of git does: what is compiled anew is what differs, not all."""
+    build(asked(source))
+    elsewhere = shutil.copytree(source, tmp_path / "elsewhere")
+    (elsewhere / "kernel/fork.c").write_text("int knife;\n")
+    build(asked(elsewhere))
+    assert compiled(cache) == ["fork", "fork", "sched"]
 
 
 @pytest.mark.parametrize(

@@ -308,7 +308,7 @@ def distance(need: Need, tree: BuildTree) -> tuple[int, int] | None:
         return 1, options
     manifest, previous = need.source.manifest, kept_manifest(tree.home / "manifest.json")
     files = len(manifest.differing(previous)) if previous is not None else len(manifest.files)
-    if record.family != need.source.family or files > _MANY_FILES:
+    if files > _MANY_FILES:  # wherever it is read from: a work tree is like its repository
         return None
     return (2 if record.base == need.source.snapshot.manifest.digest else 3), files + options
 
