@@ -11,7 +11,19 @@ from docs.measured.measuring import Measuring
 from docs.measured.pages import ROOT
 from docs.measured.wording import decimal, prose, table
 from tests.support.adversarial_noise import GENERATORS, effects
-from tests.support.verdict_scores import ASKED_FOR_POWER, LEAST_WARNED, Shares, power_beside, score, worst
+from tests.support.estimand_scores import AboutShares, judgeable, score_about
+from tests.support.verdict_scores import (
+    ASKED_FOR_POWER,
+    LEAST_COVERAGE,
+    LEAST_WARNED,
+    MOST_FALSE,
+    Shares,
+    power_beside,
+    score,
+    worst,
+)
+
+from ktrial.model.comparison import Estimand
 
 _STUDIES = 4000
 _CODE = (
@@ -145,6 +157,59 @@ def _power(measuring: Measuring) -> str:
     return table((*heads, *(f"{rule}, 30 runs an arm" for rule in _RULES[:-1])), rows, right=True)
 
 
+_BEYOND_ABOUT = """
+**All trials, and the slow ones**, asked of the same generators where these have a value: verdicts on the tail
+keep all limits in {tails} generators, and at most {tail} % of {studies} studies claim a false difference; those
+on the total keep them in {totals} of {of_totals}, and break one in:
+"""
+
+
+def _about(measuring: Measuring) -> str:
+    """Verdicts on all trials, and on the slow ones; rows for the generators beyond a limit."""
+    tails, totals = (_of_estimand(measuring, estimand) for estimand in (Estimand.TAIL, Estimand.TOTAL))
+    measuring.claim(not _broken(tails), "verdicts on the tail keep all limits")
+    beyond = _broken(totals)
+    text = prose(
+        _BEYOND_ABOUT,
+        tails=str(len(tails)),
+        tail=_percent(max(shares.false for shares in tails.values())),
+        studies=f"{_STUDIES:,}",
+        totals=str(len(totals) - len(beyond)),
+        of_totals=str(len(totals)),
+    )
+    rows = [
+        [
+            name,
+            *(
+                f"{_percent(share)} ± {_percent(math.sqrt(share * (1 - share) / shares.studies))}"
+                for share in (shares.false, shares.covered)
+            ),
+        ]
+        for name, shares in beyond.items()
+    ]
+    heads = ("verdicts on the total beyond a limit", "false difference", "interval holds")
+    return f"{text}\n{table(heads, rows, right=True)}"
+
+
+def _broken(scores: Mapping[str, AboutShares]) -> dict[str, AboutShares]:
+    return {
+        name: shares
+        for name, shares in scores.items()
+        if shares.false > MOST_FALSE or shares.covered < LEAST_COVERAGE
+    }
+
+
+def _of_estimand(measuring: Measuring, estimand: Estimand) -> dict[str, AboutShares]:
+    digest = sha256((ROOT / "tests/support/estimand_scores.py").read_bytes()).hexdigest()
+
+    def measured(name: str) -> AboutShares:
+        key = [*_key(), digest, estimand.value, name]
+        text = measuring.kept(key, lambda: json.dumps(vars(score_about(name, estimand, _STUDIES))))
+        return AboutShares(**json.loads(text))
+
+    return {name: measured(name) for name in judgeable(estimand)}
+
+
 def _scores(measuring: Measuring) -> dict[str, Shares]:
     def measured(name: str) -> Shares:
         text = measuring.kept([*_key(), name], lambda: json.dumps(vars(score(name, _STUDIES, others=True))))
@@ -173,5 +238,6 @@ BLOCKS = (
     Block("verdict-suite-beyond", "docs/statistics.md", _of_beyond, simulated=True),
     Block("verdict-suite-kinds", "docs/statistics.md", _families, simulated=True),
     Block("verdict-suite-power", "docs/statistics.md", _power, simulated=True),
+    Block("verdict-suite-estimands", "docs/statistics.md", _about, simulated=True),
     Block("verdict-suite", "docs/statistics.md", _all, simulated=True),
 )

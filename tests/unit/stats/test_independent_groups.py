@@ -1,6 +1,7 @@
 """Statistics of data that was not measured in blocks, against scipy and statsmodels."""
 
 import math
+from collections.abc import Callable
 from itertools import combinations
 
 import numpy as np
@@ -12,7 +13,7 @@ from statsmodels.stats.oneway import anova_oneway
 from tests.support.runs_of_tests import examples
 
 from ktrial.analysis.imported_results import AnalysisOptions, analyse
-from ktrial.model.comparison import Verdict
+from ktrial.model.comparison import Estimand, Verdict
 from ktrial.model.imported import Analysis, Family, Group, Imported, Rounded, Summary
 from ktrial.model.warnings import WarningKind
 from ktrial.model.workload import Direction
@@ -313,3 +314,22 @@ def test_runs_that_are_like_the_run_before_are_told() -> None:
     ]
     assert len(reported) == 1
     assert "f, b: neighbouring runs are alike" in reported[0]
+
+
+@pytest.mark.parametrize(
+    ("treated", "truth"),
+    [
+        (lambda rng: (1 + 0.01 * rng.standard_normal(30)) * (1 + (rng.random(30) < 0.1)), 1.1),
+        (lambda rng: 1 + 0.5 * rng.exponential(1, 30), 1.5),
+    ],
+)
+def test_means_of_skewed_runs_are_as_sure_as_those_of_others(
+    treated: Callable[[np.random.Generator], np.ndarray], truth: float
+) -> None:
+    """Of Welch's interval alone 6.5 % of these miss the truth, nearly all of them below it."""
+    rng, missed, studies = np.random.default_rng(47), 0, 600
+    for _ in range(studies):
+        baseline = group("a", (1 + 0.01 * rng.standard_normal(30)).tolist())
+        said = ratio(baseline, group("b", treated(rng).tolist()), 0.95, Estimand.TOTAL)
+        missed += not said.low <= truth <= said.high
+    assert missed / studies <= 0.055

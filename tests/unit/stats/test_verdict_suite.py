@@ -26,6 +26,7 @@ BEYOND = frozenset(
     {
         "boots: ten blocks a boot, the arms' own",
         "modes: modes that stay (0.9)",
+        "memory: AR 0.3, 0.3",
         "memory: wandering",
     }
 )
