@@ -159,8 +159,8 @@ def _power(measuring: Measuring) -> str:
 
 _BEYOND_ABOUT = """
 **All trials, and the slow ones**, asked of the same generators where these have a value: verdicts on the tail
-keep all limits in {tails} generators, and at most {tail} % of {studies} studies claim a false difference; those
-on the total keep them in {totals} of {of_totals}, and break one in:
+keep all limits in {tails} generators, and at most {tail} % of {studies} studies claim a false difference;
+those on the total keep them in {totals} of {of_totals}, and break one in:
 """
 
 
