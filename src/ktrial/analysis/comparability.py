@@ -147,9 +147,14 @@ def why_missing(
     if len(measured) >= planned:
         return ""
     without = [trial for trial in trials if trial.planned.perturbation.number not in measured]
-    if failed := [trial for trial in without if trial.outcome is not Outcome.COMPLETED]:
+    if failed := [trial for trial in without if trial.outcome_of(workload) is not Outcome.COMPLETED]:
         of_workload = [
-            trial.model_copy(update={"reason": _of_workload(trial.reason, workload, beside)})
+            trial.model_copy(
+                update={
+                    "outcome": trial.outcome_of(workload),
+                    "reason": _of_workload(trial.reason_of(workload), workload, beside),
+                }
+            )
             for trial in failed
         ]
         return f"{treatment}: {failures(of_workload, planned)}"

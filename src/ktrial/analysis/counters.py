@@ -46,7 +46,7 @@ def compared(study: Study, trials: Iterable[Trial], pattern: str = "*") -> tuple
     Counts are per operation where the workload says how many it did, else per run of its trial. A counter
     that a trial lacks did not rise there.
     """
-    completed = [trial for trial in trials if trial.outcome is Outcome.COMPLETED]
+    completed = [_of_measured_workloads(trial) for trial in trials if trial.is_measured]
     # Workload → its counters that match; the count of operations is no event.
     names: dict[str, set[str]] = {}
     for trial in completed:
@@ -68,6 +68,14 @@ def compared(study: Study, trials: Iterable[Trial], pattern: str = "*") -> tuple
     comparisons = result(study, counted, described=lambda use: ()).comparisons
     rows = [CounterRow(_with_means(comparison, counted)) for comparison in comparisons]
     return tuple(sorted(rows, key=rank))
+
+
+def _of_measured_workloads(trial: Trial) -> Trial:
+    """With the counters of workloads that came to their end."""
+    counters = tuple(
+        counter for counter in trial.counters if trial.outcome_of(counter.workload) is Outcome.COMPLETED
+    )
+    return trial.model_copy(update={"counters": counters})
 
 
 def _with_means(comparison: Comparison, counted: list[Trial]) -> Comparison:

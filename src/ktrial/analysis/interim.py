@@ -67,13 +67,13 @@ class InterimData:
 
     @cached_property
     def given_up(self) -> frozenset[str]:
-        """Keys of treatments of which no trial completed, in as many blocks as it takes to give up."""
+        """Keys of treatments of which no trial measured anything, in as many blocks as that takes."""
         ended: Counter[str] = Counter()
         completed: Counter[str] = Counter()
         for trial in self.trials:
             key = trial.planned.treatment.key
             ended[key] += 1
-            completed[key] += trial.outcome is Outcome.COMPLETED
+            completed[key] += trial.is_measured
         keys = (treatment.key for treatment in self.treatments)
         return frozenset(key for key in keys if ended[key] >= GIVEN_UP_AFTER and not completed[key])
 

@@ -16,7 +16,7 @@ from ktrial.model.design import Factor, FactorKind
 from ktrial.model.knob import Activity, Equipment, Knob
 from ktrial.model.references import STUDYS_DISK, KnobRef
 from ktrial.model.study import REAL_MACHINES, Disk, MachineSettings, Study
-from ktrial.model.trial import Outcome, Trial
+from ktrial.model.trial import Trial
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import WorkloadUse
 
@@ -190,7 +190,7 @@ def _rises(trials: Iterable[Trial]) -> _Rises:
     """Of all workloads together: what a setting does not change in one of them is equivalent there."""
     rose: dict[str, dict[str, float]] = {}
     for trial in trials:
-        if trial.outcome is Outcome.COMPLETED:
+        if trial.is_measured:
             for counter in trial.counters:
                 if counter.name.startswith(_VMSTAT):
                     rises = rose.setdefault(trial.planned.treatment.label, {})

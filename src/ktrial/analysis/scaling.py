@@ -23,7 +23,7 @@ from ktrial.model.parallel import (
     waits_counter,
 )
 from ktrial.model.study import Study, StudyRecord, treatments
-from ktrial.model.trial import Outcome, Trial
+from ktrial.model.trial import Trial
 from ktrial.model.workload import Direction, Sample, short_labels
 
 THROUGHPUT = ("throughput", "ops/s")
@@ -132,7 +132,7 @@ def _over_cpus(study: Study, trials: Sequence[Trial]) -> Iterator[_OverCpus]:
         return
     values: dict[tuple[Scale, str], dict[int, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
     for trial in trials:
-        if trial.outcome is Outcome.COMPLETED:
+        if trial.is_measured:
             cpus, elsewhere = apart(trial.planned.treatment, name)
             for scale, value in _scales(trial):
                 values[scale, elsewhere][cpus][trial.planned.perturbation.number] = value

@@ -130,7 +130,7 @@ def explain_record(
             study=record.study.name,
             treatment=missing.label,
             workload=query.workload,
-            problem=_why_not_counted(record, missing),
+            problem=_why_not_counted(record, missing, query.workload),
         )
     why = explain_question(query, guests)
     anew = (query.before.label, query.after.label)
@@ -216,7 +216,7 @@ def _why(
 
 def _profile(query: AttributionQuestion, trial: Trial) -> Profile:
     """The trial's profile. Raises NotCounted, with what went wrong."""
-    if trial.outcome is Outcome.COMPLETED and trial.profiles:
+    if trial.outcome_of(query.workload) is Outcome.COMPLETED and trial.profiles:
         return trial.profiles[0]
     label = trial.planned.treatment.label
     problem = trial.reason or next((warning.text for warning in trial.warnings), "no region was counted")
@@ -227,12 +227,13 @@ def _profile(query: AttributionQuestion, trial: Trial) -> Profile:
     )
 
 
-def _why_not_counted(record: StudyRecord, treatment: Treatment) -> str:
+def _why_not_counted(record: StudyRecord, treatment: Treatment, workload: str) -> str:
     """What the treatment's trials say about it: how one failed, or why a whole one names no functions."""
     treatment_trials = [trial for trial in record.trials if trial.planned.treatment.key == treatment.key]
     for trial in treatment_trials:
-        if trial.outcome is not Outcome.COMPLETED:
-            return f": a trial of it ended as {trial.outcome.value}: {trial.reason}"
+        outcome = trial.outcome_of(workload)
+        if outcome is not Outcome.COMPLETED:
+            return f": a trial of it ended as {outcome.value}: {trial.reason_of(workload)}"
     reasons = [
         warning.text
         for trial in treatment_trials

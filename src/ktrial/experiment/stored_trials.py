@@ -128,7 +128,9 @@ def _trials(
             treated = same.get((planned.treatment.key, trial.planned.treatment.key))
             if treated is None or trial.planned.perturbation != planned.perturbation:
                 continue
-            if _holds(trial, alone) and _is_as_now(trial.provenance, identities.of(treated)):
+            if _holds(trial, treated.job.label, alone) and _is_as_now(
+                trial.provenance, identities.of(treated)
+            ):
                 yield _cut(trial, planned, treated.job.label, store, stored.id)
 
 
@@ -161,9 +163,9 @@ def _doing(job: Job) -> tuple[object, ...]:
     return job.use, arguments, job.boot, job.carried, settings, job.disk, job.limits, job.monitors
 
 
-def _holds(trial: Trial, alone: bool) -> bool:
-    """Whether the trial says something of the workload; how one of several workloads failed is not known."""
-    return trial.outcome is Outcome.COMPLETED or (
+def _holds(trial: Trial, workload: str, alone: bool) -> bool:
+    """Whether the trial says something of the workload; of how one of several failed its console may be."""
+    return trial.outcome_of(workload) is Outcome.COMPLETED or (
         alone and trial.outcome not in {Outcome.KERNEL_MISSING, Outcome.NOT_A_KERNEL, Outcome.MACHINE_FAILED}
     )
 
@@ -179,9 +181,14 @@ def _is_as_now(stored: Provenance, current: Provenance | None) -> bool:
 def _cut(trial: Trial, planned: PlannedTrial, workload: str, store: Store, number: int) -> Trial:
     """The one workload of the trial, under the new study's name for it."""
     profile = store.profile(number, trial.planned.key, workload)
+    outcome = trial.outcome_of(workload)
     return trial.model_copy(
         update={
             "planned": planned,
+            "outcome": outcome,
+            "reason": "" if outcome is Outcome.COMPLETED else trial.reason_of(workload),
+            "console": "" if outcome is Outcome.COMPLETED else trial.console,
+            "provenance": trial.provenance.model_copy(update={"failures": ()}),
             "samples": tuple(sample for sample in trial.samples if sample.workload == workload),
             "counters": tuple(counter for counter in trial.counters if counter.workload == workload),
             "profiles": (profile,) if profile else (),
@@ -202,8 +209,11 @@ class Difference:
 
 
 def drawn_trial(study: Study, trials: tuple[Trial, ...], seed: int) -> Trial:
-    """One of the trials that completed, drawn by the seed. Raises AnalysisUsageError."""
-    completed = [trial for trial in trials if trial.outcome is Outcome.COMPLETED]
+    """One of the trials that measured something, drawn by the seed. Raises AnalysisUsageError.
+
+    What failed in it has to fail in the same way.
+    """
+    completed = [trial for trial in trials if trial.is_measured]
     if not completed:
         raise AnalysisUsageError(
             f"Study {study.name} has no trial that completed: there is nothing to run again.",

@@ -39,6 +39,7 @@ from ktrial.model.trial import (
     Provenance,
     SampleSeries,
     Trial,
+    WorkloadFailure,
 )
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import Sample
@@ -86,7 +87,7 @@ def run_trial(
                 raise failed_boots[boot]
             _in_one_boot(machine, boot, same_jobs, notes)
         except _FAILURES as error:
-            notes.failed(error)
+            notes.failed(error, [job.label for job in same_jobs])
         if notes.outcome is Outcome.REFUSED:
             break
     return notes.trial()
@@ -118,20 +119,32 @@ class TrialNotes:
     environment: Environment | None = None
     replayed: bool = False
     """The machine repeats a schedule by its seed: who sees a failure is told how."""
+    failures: list[WorkloadFailure] = field(default_factory=list)
     complaints: list[str] = field(default_factory=list)
     """The kernel's, on its console."""
 
-    def failed(self, error: KtrialError | SettingRefused, workload: str = "", console: str = "") -> None:
+    def failed(
+        self,
+        error: KtrialError | SettingRefused,
+        workloads: Sequence[str],
+        console: str = "",
+        *,
+        named: bool = False,
+    ) -> None:
         """Note the failure: how the first one ended is the trial's outcome, and all of them are its reason.
 
-        Where a workload failed, the first complaint on the kernel's console goes first. Host problems and the
-        end of the machine are raised instead.
+        `workloads`: those that have no numbers for it; `named`: the reason begins with the workload. Where a
+        workload failed, the first complaint on the kernel's console goes first. Host problems and the end of
+        the machine are raised instead.
         """
         if isinstance(error, (*HOST_PROBLEMS, MachineStopped)):
             raise error
-        reason = f"{workload}: {_reason(error)}" if workload else _reason(error)
+        reason = f"{workloads[0]}: {_reason(error)}" if named else _reason(error)
         if isinstance(error, WorkloadError):
             reason = headed(GuestFailure(_outcome(error), reason), console).reason
+        self.failures += (
+            WorkloadFailure(workload=label, outcome=_outcome(error), reason=reason) for label in workloads
+        )
         if self.outcome is Outcome.COMPLETED:
             self.outcome, self.reason = _outcome(error), reason
         else:
@@ -162,6 +175,7 @@ class TrialNotes:
                     "executed": noted.executed | self.executed,
                     "environment": self.environment,
                     "monitored": tuple(self.monitored) if valid else (),
+                    "failures": tuple(self.failures) if self.samples and valid else (),
                 }
             ),
             started=self.started,
@@ -180,7 +194,7 @@ def _in_one_boot(machine: Machine, boot: Boot, jobs: Sequence[Job], notes: Trial
                 _run_job_and_monitors(target, machine, job, notes)
             except (*_FAILURES, SettingRefused) as error:
                 console = target.console if isinstance(target, SpeakingTarget) else ""
-                notes.failed(error, job.label if isinstance(error, GuestError) else "", console)
+                notes.failed(error, [job.label], console, named=isinstance(error, GuestError))
             finally:
                 notes.identity = target.identity
                 notes.settings |= target.identity.in_force

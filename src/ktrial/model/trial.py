@@ -105,6 +105,15 @@ class Environment(Model):
         return next((reading for reading in self.readings if reading.name == name), None)
 
 
+class WorkloadFailure(Model):
+    """How one workload of a trial ended, where it has no numbers; the others have theirs."""
+
+    workload: str
+    """Its label."""
+    outcome: Outcome
+    reason: str
+
+
 class Provenance(Model):
     """Everything that can change a result."""
 
@@ -143,6 +152,8 @@ class Provenance(Model):
     """In real time: this host just before the trial. None in exact mode, which does not mind it."""
     monitored: tuple[Monitored, ...] = Field(default=(), exclude_if=lambda value: not value)
     """Machine host: what the workloads measured while programs watched them, and without."""
+    failures: tuple[WorkloadFailure, ...] = Field(default=(), exclude_if=lambda value: not value)
+    """Workloads that were not measured, in a trial in which each has an end of its own."""
 
 
 class CounterDelta(Model):
@@ -228,6 +239,24 @@ class Trial(Model):
     started: datetime
     seconds: float
     """Host seconds from start to end."""
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether at least one workload of it is: each starts from the same state, whatever others do."""
+        some_failed = bool(self.provenance.failures) and self.outcome is not Outcome.REFUSED
+        return self.outcome is Outcome.COMPLETED or some_failed
+
+    def outcome_of(self, workload: str) -> Outcome:
+        """How one workload of it ended."""
+        failures = self.provenance.failures
+        if not failures or self.outcome is Outcome.REFUSED:
+            return self.outcome
+        return next((end.outcome for end in failures if end.workload == workload), Outcome.COMPLETED)
+
+    def reason_of(self, workload: str) -> str:
+        """Why, where that is not `completed`."""
+        failures = self.provenance.failures
+        return next((end.reason for end in failures if end.workload == workload), self.reason)
 
 
 class TrialSampled(Model):

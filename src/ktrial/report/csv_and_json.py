@@ -68,7 +68,7 @@ SAMPLES: tuple[Field[SampleRow], ...] = (
     Field(Column("block"), lambda row: Cell(row.trial.planned.block)),
     Field(Column("treatment"), lambda row: Cell(row.trial.planned.treatment.label)),
     Field(Column("perturbation"), lambda row: Cell(row.trial.planned.perturbation.number)),
-    Field(Column("outcome"), lambda row: Cell(row.trial.outcome)),
+    Field(Column("outcome"), lambda row: Cell(row.trial.outcome_of(row.sample.workload))),
     Field(Column("kernel_release"), lambda row: Cell(row.trial.provenance.kernel_release)),
     *map(
         _of_sample,

@@ -191,7 +191,8 @@ def _failure(trial: Trial, *, timed: bool) -> str:
     planned = trial.planned
     place = f"block {planned.block}" if timed else f"perturbation {planned.perturbation.number}"
     where = f"{code(planned.treatment.label)}, {place}"
-    head = f"**{labels.OUTCOMES[trial.outcome].sentence}**: {where}"
+    others = study_summary.others_are_measured(trial)
+    head = f"**{labels.OUTCOMES[trial.outcome].sentence}{others}**: {where}"
     reason = f"\n\n{prose(trial.reason)}" if trial.reason else ""
     console = lines_of(printable(trial.console).rstrip())[-_CONSOLE_LINES:]
     return head + reason + ("\n\n" + block("\n".join(console)) if console else "")

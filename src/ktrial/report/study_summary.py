@@ -174,6 +174,11 @@ def failed_trials(record: StudyRecord) -> tuple[Trial, ...]:
     return tuple(trial for trial in record.trials if trial.outcome is not Outcome.COMPLETED)
 
 
+def others_are_measured(trial: Trial) -> str:
+    """What is to be said of a failed trial whose other workloads have their numbers; else nothing."""
+    return ", the others have their numbers" if trial.is_measured else ""
+
+
 class WarningGroup(NamedTuple):
     """Warnings of one kind that have one advice."""
 

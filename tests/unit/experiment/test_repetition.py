@@ -5,7 +5,7 @@ from tests.support.making import a_study, a_trial, planned
 
 from ktrial.analysis.errors import AnalysisUsageError
 from ktrial.experiment.stored_trials import Difference, differences, drawn_trial, trial_with_key
-from ktrial.model.trial import Outcome, Provenance
+from ktrial.model.trial import Outcome, Provenance, WorkloadFailure
 from ktrial.model.workload import Mode
 
 TRIALS = tuple(a_trial(planned(number=number)) for number in range(8))
@@ -54,3 +54,14 @@ def test_a_trial_is_named_by_its_key_however_it_ended() -> None:
     assert trial_with_key(a_study(), (*TRIALS[:3], failed), key) is failed
     with pytest.raises(AnalysisUsageError, match=f"has no trial {key}x"):
         trial_with_key(a_study(), (failed,), f"{key}x")
+
+
+def test_a_trial_of_which_one_workload_failed_may_be_run_again() -> None:
+    failure = WorkloadFailure(workload="pipe", outcome=Outcome.PANICKED, reason="pipe: it fell over")
+    partly = TRIALS[0].model_copy(
+        update={
+            "outcome": Outcome.PANICKED,
+            "provenance": TRIALS[0].provenance.model_copy(update={"failures": (failure,)}),
+        }
+    )
+    assert drawn_trial(a_study(), (partly,), 0) == partly

@@ -214,3 +214,19 @@ def test_a_plain_boot_is_said_to_be_one() -> None:
     trial = run_on(ScriptedMachine(plain_boot_reason="the CPU model cannot be migrated"))
     assert trial.provenance.snapshot == "plain boot: the CPU model cannot be migrated"
     assert [warning.kind for warning in trial.warnings] == [WarningKind.PLAIN_BOOT]
+
+
+def test_an_outcome_is_of_a_workload_and_the_others_completed() -> None:
+    trial = run_on(ScriptedMachine(only("fork", raises(ends(Outcome.PANICKED, "it fell over")))))
+    assert (trial.outcome, trial.is_measured) == (Outcome.PANICKED, True)
+    assert {name: trial.outcome_of(name) for name in ("fork", "pipe")} == {
+        "fork": Outcome.PANICKED,
+        "pipe": Outcome.COMPLETED,
+    }
+    assert trial.reason_of("fork") == "fork: it fell over"
+
+
+def test_a_trial_without_any_number_ended_as_a_whole() -> None:
+    trial = run_on(ScriptedMachine(raises(ends(Outcome.HUNG, "nothing moved"))))
+    assert not trial.is_measured
+    assert {trial.outcome_of(name) for name in ("fork", "pipe")} == {Outcome.HUNG}

@@ -45,7 +45,8 @@ class Counts:
     def problem(self, treatment: Treatment) -> Trial | None:
         """The first trial that did not complete."""
         trials = self.trials(treatment)
-        return next((trial for trial in trials if trial.outcome is not Outcome.COMPLETED), None)
+        lost = (trial for trial in trials if trial.outcome_of(self._workload) is not Outcome.COMPLETED)
+        return next(lost, None)
 
     def values(self, treatment: Treatment) -> tuple[float, ...]:
         """Instructions per operation under each perturbation. Raises NotCounted."""

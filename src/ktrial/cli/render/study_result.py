@@ -348,7 +348,7 @@ def failure(trial: Trial) -> str:
 
 def failure_text(trial: Trial) -> str:
     """How a trial failed."""
-    outcome = OUTCOMES[trial.outcome].sentence
+    outcome = f"{OUTCOMES[trial.outcome].sentence}{study_summary.others_are_measured(trial)}"
     return f"{outcome}: {trial.reason}" if trial.reason else outcome
 
 
