@@ -27,7 +27,7 @@ BROKEN = [
     ("sysbench-cpu-1.0.20.txt", " 999.22", "-999.22", "line 26, sum"),
     ("vegeta-12.txt", "Success", "Success      [ratio]  x%\nSuccess", "line 7, Success %"),
     ("hyperfine-1.15.json", '"mean": 0', '"mean": 7', "line 5, sleep 0.01: its mean"),
-    ("jmh-1.37.json", '"thrpt"', '"quick"', "line 5, com.example.TestH2.write: its mode"),
+    ("jmh-1.37.json", '"thrpt"', '"quick"', "line 5, my.B.sum: its mode"),
     ("unixbench-6.0.0-01.log", "COUNT0: 2963016", "COUNT0: many", "line 31: COUNT0 is 'many'"),
     ("unixbench-6.0.0-01.log", "#### Pass 1", "#### Pass 2", "line 6: pass 2 of Arithoh follows pass 0"),
     ("composite.xml", "</System>", "</Sistem>", "line 12, column 5"),

@@ -7,7 +7,7 @@ from ktrial.model.workload import Direction
 from ktrial.program_outputs import Column, Measured, Note, Report
 from ktrial.program_outputs.errors import OutputDamaged, OutputEmpty
 from ktrial.program_outputs.lines import LinePatterns
-from ktrial.program_outputs.reading import measured, the_only
+from ktrial.program_outputs.reading import measured, only
 from ktrial.text_lines import lines_of
 
 _MEAN = Column("latency", "ns", Direction.LOWER)
@@ -17,12 +17,14 @@ _THREAD = re.compile(
     r" Min: *(?P<min>\d+) Act: *\d+ Avg: *(?P<avg>\d+) Max: *(?P<max>\d+)(?: SMI: *\d+)?"
 )
 _MICROSECOND = 1000
+_OVER = "Histogram Overflows"
+"""What lies beyond the histogram is not in its total."""
 _LINES = LinePatterns(
     measurements=(
         _THREAD.pattern.replace("(?P<thread>", "(?:")
         .replace("(?P<priority>", "(?:")
         .replace("(?P<interval>", "(?:"),
-        r"# (?:Total|Min Latencies|Avg Latencies|Max Latencies):(?: \d+)+",
+        r"# (?:Total|Histogram Overflows|Min Latencies|Avg Latencies|Max Latencies):(?: \d+)+",
     ),
     conditions=(
         r"# /dev/cpu_dma_latency set to (?P<DMA_latency>\S+)",
@@ -30,7 +32,7 @@ _LINES = LinePatterns(
     ),
     failures=(r"(?:FATAL|ERROR|Unable to).*",),
     decoration=(
-        r"# Histogram(?: Overflow.*)?|# Thread \d+:.*|\d{6}(?:\s\d+)+|WARN: .*|INFO: .*|defaulting .*",
+        r"# Histogram(?: Overflow at.*)?|# Thread \d+:.*|\d{6}(?:\s\d+)+|WARN: .*|INFO: .*|defaulting .*",
     ),
 )
 
@@ -105,19 +107,20 @@ class CyclictestText:
 
     def _histogram(self, text: str) -> list[tuple[float, float, float]]:
         """The same, out of the lines below the histogram."""
-        columns = [
-            [
+        rows = {
+            name: [
                 measured(number, self.name, name)
-                for number in the_only(rf"^# {name}:((?: \d+)+) *$", text, self.name).split()
+                for number in (only(rf"^# {name}:((?: \d+)+) *$", text, self.name) or "").split()
             ]
-            for name in ("Total", "Min Latencies", "Avg Latencies", "Max Latencies")
-        ]
-        if len({len(column) for column in columns}) > 1:
+            for name in (_OVER, "Total", "Min Latencies", "Avg Latencies", "Max Latencies")
+        }
+        over = rows.pop(_OVER) or [0.0] * len(rows["Total"])
+        if {len(row) for row in (over, *rows.values())} != {len(rows["Total"]) or -1}:
             problem = "its lines tell of different numbers of threads"
             raise OutputDamaged(format=self.name, where="histogram", problem=problem)
         return [
-            self._checked(f"thread {thread}", *numbers)
-            for thread, numbers in enumerate(zip(*columns, strict=True))
+            self._checked(f"thread {thread}", within + beyond, *numbers)
+            for thread, (beyond, within, *numbers) in enumerate(zip(over, *rows.values(), strict=True))
         ]
 
     def _checked(

@@ -19,7 +19,7 @@ _READ = ("50", "90", "99", "99.9")
 _RATE = Column("requests", "1/s", Direction.HIGHER)
 _TITLE = re.compile(
     r"(?P<title>(?:Latency|(?:Wakeup|Request) Latencies|RPS) percentiles) \((?:usec|requests)\)"
-    r"(?: runtime (?P<runtime>\d+) \(s\) \((?P<samples>\d+) total samples\))?"
+    r"(?: runtime (?P<runtime>\d+) \(s\)(?: \((?P<samples>\d+) total samples\))?)?"
 )
 _PERCENTILE = re.compile(
     r"\s*(?:\* ?)?(?P<percent>\d+\.\d+)th: (?P<value>\d+)\s*(?:\((?P<samples>\d+) samples\))?"
@@ -27,7 +27,7 @@ _PERCENTILE = re.compile(
 _LINES = LinePatterns(
     measurements=(
         _PERCENTILE.pattern,
-        r"\s*min=\d+, max=\d+",
+        r"\s*(?:Over=\d+, )?min=\d+, max=\d+",
         r"average rps: [0-9.]+",
         r"\s*rps: [0-9.]+ p95 \(usec\) .*",
         r"current rps: [0-9.]+",
@@ -97,7 +97,7 @@ class Schbench:
             match["percent"].rstrip("0").rstrip("."): measured(match["value"], self.name, title)
             for match in matches
         }
-        extremes = [re.fullmatch(r"\s*min=(\d+), max=(\d+)", line.rstrip()) for line in block]
+        extremes = [re.fullmatch(r"\s*(?:Over=\d+, )?min=(\d+), max=(\d+)", line.rstrip()) for line in block]
         bounds = [match for match in extremes if match]
         if len(bounds) != 1 or len(values) != len(matches):
             problem = "it is cut short, or a percentile is there twice"
