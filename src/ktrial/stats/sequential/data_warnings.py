@@ -20,11 +20,12 @@ from ktrial.stats.sequential.design import BlockedMetric, SequentialDesign
 from ktrial.stats.sequential.estimands import unseen_share
 from ktrial.stats.sequential.familywise import Finding
 from ktrial.stats.sequential.repeated_intervals import (
+    centred_ranks,
+    correlation_over,
     inflation,
     lag_one,
     likeness,
     presumed_correlation,
-    rank_correlations,
     typical,
 )
 from ktrial.stats.verdict_rules import Claim
@@ -144,11 +145,11 @@ def autocorrelation(
 
 def _staying(measured: BlockedMetric, treatment: str, differences: Array) -> DataWarning | None:
     """Log ratios that are like those of the few blocks before: what all arms share divides out of them."""
-    of_lags, blocks = rank_correlations(differences), len(differences)
+    ranks = centred_ranks(differences)
     level = _OF_SEVERAL / len(measured.treatments)
-    if float(likeness(of_lags, blocks)) <= -NormalDist().inv_cdf(level):
+    if float(likeness(ranks)) <= -NormalDist().inv_cdf(level):
         return None
-    over = ", ".join(f"{float(value):+.2f}" for value in of_lags[:3])
+    over = ", ".join(f"{float(correlation_over(ranks, lag)):+.2f}" for lag in (1, 2, 3))
     return _warn(
         measured,
         WarningKind.AUTOCORRELATION,

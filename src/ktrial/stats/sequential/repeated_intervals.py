@@ -268,45 +268,53 @@ def rank_correlation(differences: Array) -> Array:
 
     As normal scores would have it, so that no far or failed block decides; shape (…).
     """
-    blocks = differences.shape[-1]
-    of_lags = rank_correlations(differences)
-    presumed = presumed_correlation(of_lags[0], np.asarray(float(blocks)))
-    if blocks < _FEWEST_OF_LAGS:
+    blocks, ranks = differences.shape[-1], centred_ranks(differences)
+    presumed = presumed_correlation(correlation_over(ranks, 1), np.asarray(float(blocks)))
+    if blocks < _FEWEST_OF_TWO:
         return presumed
-    over_two = np.clip((blocks * of_lags[1] + 1) / (blocks - 4), 0.0, _MOST * _MOST)
-    stays = likeness(of_lags, blocks) > _MORE_THAN_CHANCE
-    return np.where(stays, np.maximum(presumed, np.sqrt(over_two)), presumed)
+    over_two = (blocks * correlation_over(ranks, 2) + 1) / (blocks - 4)
+    stays = likeness(ranks) > _MORE_THAN_CHANCE
+    return np.where(stays, np.maximum(presumed, np.sqrt(np.clip(over_two, 0.0, _MOST * _MOST))), presumed)
 
 
-def rank_correlations(differences: Array) -> Array:
-    """Of each block's rank with that so many blocks before; shape (lags, …), lag 1 first."""
-    blocks = differences.shape[-1]
+def centred_ranks(differences: Array) -> Array:
+    """Of log ratios of shape (…, blocks), about 0. Equal ones have a rank in common."""
     # Equal ratios have ranks in the order of their blocks, and in the reverse one: on average none.
-    ranks = (_ranks(differences) + _ranks(differences[..., ::-1])[..., ::-1] - (blocks - 1)) / 2
-    total = (ranks * ranks).sum(axis=-1)
-    lagged = np.stack(
-        [
-            (ranks[..., lag:] * ranks[..., :-lag]).sum(axis=-1)
-            for lag in range(1, max(min(_LAGS, blocks - 1), 1) + 1)
-        ]
-    )
-    return np.asarray(np.divide(lagged, total, out=np.zeros_like(lagged), where=total > 0))
+    both = _ranks(differences) + _ranks(differences[..., ::-1])[..., ::-1]
+    return np.asarray((both - (differences.shape[-1] - 1)) / 2)
 
 
 def _ranks(values: Array) -> Array:
     return np.argsort(np.argsort(values, axis=-1, kind="stable"), axis=-1).astype(np.float64)
 
 
-def likeness(of_lags: Array, blocks: int) -> Array:
+def correlation_over(ranks: Array, lag: int) -> Array:
+    """Of blocks' centred ranks (…, blocks) with those so many blocks before; shape (…)."""
+    return _share((ranks[..., lag:] * ranks[..., :-lag]).sum(axis=-1), ranks)
+
+
+def likeness(ranks: Array) -> Array:
     """How like a fading average of those before them blocks are: about standard normal if independent.
 
-    Of `rank_correlations`; shape (…).
+    Of centred ranks (…, blocks); shape (…).
     """
-    lags = np.arange(1, len(of_lags) + 1)
-    weights = _FADING ** (lags - 1)
-    expected = -float(weights @ (blocks - lags)) / (blocks * (blocks - 1))
-    error = math.sqrt(float(weights**2 @ (blocks - lags))) / blocks * (1 - _SHORT / blocks)
-    return np.asarray((np.tensordot(weights, of_lags, axes=1) - expected) / error)
+    weights, expected, error = _fading(ranks.shape[-1])
+    return (_share(((ranks @ weights) * ranks).sum(axis=-1), ranks) - expected) / error
+
+
+def _share(products: Array, ranks: Array) -> Array:
+    total = np.asarray((ranks * ranks).sum(axis=-1))
+    return np.asarray(np.divide(products, total, out=np.zeros_like(total), where=total > 0))
+
+
+@lru_cache(maxsize=8)
+def _fading(blocks: int) -> tuple[Array, float, float]:
+    """Weights of the blocks before each (a column), and the mean and standard error of independent blocks."""
+    apart = np.subtract.outer(-np.arange(blocks), -np.arange(blocks)).astype(np.float64)
+    weights = np.where((apart > 0) & (apart <= _LAGS), _FADING ** (apart - 1), 0.0)
+    expected = -float(weights.sum()) / (blocks * (blocks - 1))
+    error = math.sqrt(float((weights**2).sum())) / blocks * (1 - _SHORT / blocks)
+    return weights, expected, error
 
 
 def interval_about(mean: Array, error: Array, edges: Array) -> Intervals:
@@ -383,7 +391,7 @@ _FADING = 0.6
 _SHORT = 3.4
 """Blocks by which the standard error of few is short of that of many; by simulation."""
 _MORE_THAN_CHANCE = 1.3
-_FEWEST_OF_LAGS = 8
+_FEWEST_OF_TWO = 8
 
 
 def lag_one(values: Array) -> tuple[float, float]:
