@@ -15,6 +15,7 @@ from ktrial.analysis.conditions import differing_conditions
 from ktrial.analysis.runs_of_groups import odd_runs
 from ktrial.model.imported import Family, Group, Imported, IndexRow, Score, Summary
 from ktrial.model.warnings import DataWarning, WarningKind
+from ktrial.program_outputs import is_by_clock
 from ktrial.stats.independent_groups import moments, possible_runs, welch
 from ktrial.stats.sequential.repeated_intervals import lag_one
 
@@ -29,6 +30,7 @@ def audit(files: Sequence[Imported]) -> tuple[DataWarning, ...]:
         disagreeing_repeats,
         small_samples,
         groups_alike,
+        no_time_at_all,
         neighbours_alike,
         odd_runs,
     )
@@ -424,6 +426,21 @@ def groups_alike(files: Sequence[Imported]) -> Iterator[DataWarning]:
                     "of the numbers hides how much they scatter; Welch's analysis of variance and Games and "
                     "Howell's intervals are without them, Fisher's is with them",
                     advice="run more, or longer, or print more digits: five equal runs get no verdict",
+                )
+
+
+def no_time_at_all(files: Sequence[Imported]) -> Iterator[DataWarning]:
+    """Times and rates of 0 among others: a program that did not run leaves such ones."""
+    for file in files:
+        for family in file.families:
+            zeros = {group.label: group.values.count(0.0) for group in family.groups}
+            values = [value for group in family.groups for value in group.values]
+            if is_by_clock(family.unit) and any(zeros.values()) and any(values):
+                where = ", ".join(f"{count} in {label}" for label, count in zeros.items() if count)
+                yield DataWarning(
+                    kind=WarningKind.FAILED_TRIALS,
+                    text=f"{file.source}: {family.name}: of {len(values)} numbers are 0: {where}",
+                    advice="a run that failed leaves a 0: look, and leave it out",
                 )
 
 

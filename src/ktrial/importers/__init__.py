@@ -86,9 +86,17 @@ def read_all(paths: Sequence[tuple[str, Path]], choices: Choices) -> tuple[Impor
         (label, name, path, *read(source_file(path, label, replace(choices, name=name))))
         for (label, path), name in zip(paths, names, strict=True)
     ]
+    given: dict[tuple[str, Path], str] = {}
     for label, name, path, importer, imported in files:
-        if choices.group_by:
-            imported = by_conditions(imported, choices.group_by, path)
+        if (
+            given.setdefault((label, path.resolve()), name) != name
+            or sum((other, where.resolve()) == (label, path.resolve()) for other, _, where, *_ in files) > 1
+        ):
+            imported = _warned(imported, f"{path.name} is given twice: its runs count twice", "name it once")
+        conditioned = by_conditions(imported, choices.group_by, path)
+        if conditioned is not imported:
+            together.setdefault(importer.name, []).append((label, conditioned))
+            continue
         if _is_one_group(imported) and sum(other is importer for *_, other, _ in files) > 1:
             named = _with_label(imported, label) if label else imported
             together.setdefault(importer.name, []).append((label or name, named))

@@ -39,6 +39,10 @@ class Columns:
     in_seconds: bool = False
     """Whether the header is of a tool whose tables are in seconds."""
 
+    status: str = ""
+    """Says whether a run failed: its number is left out then."""
+    troubles: tuple[str, ...] = ()
+    """Columns that count what went wrong."""
     moments: tuple[str, ...] = ()
     """Columns that say when a row was measured."""
     left_out: tuple[str, ...] = ()
@@ -52,7 +56,17 @@ class Columns:
         unit = self.named.unit
         direction = self.named.direction if unit is None else unit.direction
         shown = ", ".join(part for part in (unit.symbol if unit else "", _WAYS[direction]) if part)
-        single = (self.run, self.unit, self.error, self.sd, self.sd_percent, self.runs, self.default)
+        single = (
+            self.run,
+            self.status,
+            *self.troubles,
+            self.unit,
+            self.error,
+            self.sd,
+            self.sd_percent,
+            self.runs,
+            self.default,
+        )
         parts = (
             (f"numbers {self.value}{f' ({shown})' if shown and not self.unit else ''} (--value)"),
             _listed("groups", self.groups, " (--group-by)"),
@@ -71,8 +85,11 @@ def _listed(what: str, names: Sequence[str], option: str = "") -> str:
 
 
 _BLOCK = {"block"}
-_RUN = {"trial", "run", "repeat", "repetition", "replicate", "rep", "iteration", "pass", "sample"}
-_METRIC = {"metric", "test", "benchmark", "workload"}
+_RUN = {
+    "trial", "run", "repeat", "repetition", "replicate", "rep", "iteration", "iter", "pass", "sample",
+    "attempt", "round", "seed", "run_id", "run_no", "run_number",
+}  # fmt: skip
+_METRIC = {"metric", "test", "benchmark", "workload", "metric_name", "test_name", "benchmark_name", "bench"}
 _KNOB = {"knob", "factor"}
 _SESSION = {"experiment", "session", "day"}
 _ERROR = {"standard_error", "std_error", "stderr", "se", "sem"}
@@ -80,17 +97,20 @@ _SD = {"sd", "std", "stdev", "stddev", "standard_deviation"}
 _SD_PERCENT = {"sd_percent", "sd%", "sd_%", "std_percent", "cv", "cv_percent", "rsd", "rsd_percent"}
 _RUNS = {"n", "runs", "samples", "count", "rounds"}
 _DEFAULT = {"is_default", "default", "is_baseline"}
-_UNIT = {"unit", "units", "scale"}
+_UNIT = re.compile(r"(?:.*_)?units?|scale|uom|unit_of_measure(?:ment)?")
 _NOTE = {"note", "notes", "comment", "comments", "remark"}
 _VALUES = (
     "value", "index", "score", "result", "seconds", "time", "duration", "elapsed", "throughput", "rate",
     "latency",
 )  # fmt: skip
 _MEASURED = re.compile(
-    r"(median|min|max|minimum|maximum|user|system|sys|real|wall|cpu|rss|maxrss|max_rss|q1|q3|iqr|range|var"
+    r"(median|min|max|minimum|maximum|mean|average|avg|p[0-9]{1,2})_.*|(request|failure|error|success)s?_count"
+    r"|relative|speedup|slowdown|ratio"
+    r"|(median|min|max|minimum|maximum|user|system|sys|real|wall|cpu|rss|maxrss|max_rss|q1|q3|iqr|range|var"
     r"|ops|p[0-9]{1,2}(\.[0-9]{1,3})?)(_(s|sec|secs|seconds|ms|us|ns|time|kb|mb|bytes))?"
 )
 """Names of columns that tools write beside the one that is read."""
+_BARE_TIMES = {"ms", "us", "µs", "ns", "msec", "usec", "nsec", "secs", "sec", "microseconds", "milliseconds"}
 _FEW_ROWS = 4
 _MEAN = re.compile(r"(mean|average|avg)(?:_(\w{1,20}))?")
 _IN_SECONDS = (
@@ -98,6 +118,20 @@ _IN_SECONDS = (
     ("name", "min", "max", "mean", "stddev", "median", "iqr", "outliers", "ops", "rounds", "iterations"),
 )
 """The columns of hyperfine and of pytest-benchmark, whose tables are in seconds and do not say so."""
+_STATUS = re.compile(
+    r"(?:.*_)?(?:status|exit_?code|return_?code|rc|retval|success|succeeded|passed|ok|failed|failure|timed_out"
+    r"|timeout|error_occurred)"
+)
+_TROUBLES = re.compile(r"(?:.*_)?(?:errors|failures|timeouts|failed_requests|retries|drops|dropped)")
+"""Names of columns that count what went wrong."""
+_IS_BAD = re.compile(r"(?:.*_)?(?:failed|failure|timed_out|timeout|error_occurred)")
+_GOOD = {
+    "", "0", "0.0", "200", "ok", "okay", "success", "successful", "succeeded", "pass", "passed", "true",
+    "yes", "complete", "completed", "done", "finished", "normal", "valid", "none", "null",
+}  # fmt: skip
+_NO = {"", "0", "no", "false", "none", "null", "n"}
+_OF_BENCHMARKS = {"name", "iterations", "real_time", "cpu_time", "time_unit"}
+"""The columns of Google Benchmark's CSV: each row is a benchmark, and the file is the group."""
 _NOT_MEASURED = {"outliers", "iterations"}
 """What pytest-benchmark says of a test beside its times."""
 _NEVER = re.compile(
@@ -140,18 +174,33 @@ def understand(header: list[str], rows: Sequence[Mapping[str, str]], file: Sourc
     error, sd, sd_percent, runs = one(_ERROR), one(_SD), one(_SD_PERCENT), one(_RUNS)
     moments = tuple(column for column in header if column not in taken and is_moment(column, rows))
     taken |= set(moments)
+    unit = one({name for name in names if _UNIT.fullmatch(name)})
+    is_benchmarks = set(header) >= _OF_BENCHMARKS
     # An index is computed from the result, and rounded once more.
-    value = choices.value or (index_of[1] if index_of else _value(names, taken, rows, choices.units))
+    value = choices.value or (
+        index_of[1]
+        if index_of
+        else "real_time"
+        if is_benchmarks
+        else _value(names, taken, rows, choices.units)
+    )
     taken.add(value)
     block = one(_BLOCK)
     run = block or one(_RUN)
-    metric, knob, session = one(_METRIC), one(_KNOB), one(_SESSION)
+    metric, knob, session = one({"name"} if is_benchmarks else _METRIC), one(_KNOB), one(_SESSION)
     families = tuple(name for name in (metric, knob, session) if name)
-    default, unit, note = one(_DEFAULT), one(_UNIT), one(_NOTE)
+    default, note = one(_DEFAULT), one(_NOTE)
     taken |= set(index_of or ())
+    status = one({name for name in names if _STATUS.fullmatch(name)})
+    troubles = tuple(
+        column for name, column in names.items() if column not in taken and _TROUBLES.fullmatch(name)
+    )
+    taken |= set(troubles)
     in_seconds = any(set(tool_columns) <= set(header) for tool_columns in _IN_SECONDS)
     spreads = [column for column in header if column not in taken and _SPREAD.fullmatch(_plain(column))]
     others = [*spreads, *(_NOT_MEASURED & set(header) if in_seconds else ())]
+    others += [column for name, column in names.items() if name in _RUN and column not in taken]
+    others += [column for column in header if is_benchmarks and column not in {*taken, *others}]
     taken |= set(others)
     groups = choices.group_by or _without_numbers_of_rows(
         [name for name in header if name not in taken], rows
@@ -174,10 +223,22 @@ def understand(header: list[str], rows: Sequence[Mapping[str, str]], file: Sourc
         default=default,
         unit=unit,
         index_of=index_of,
+        status=status,
+        troubles=troubles,
         moments=moments,
         left_out=(*filter(None, (note,)), *others),
         named=seconds or choices.units.of_column(value),
     )
+
+
+def has_failed(name: str, cell: str) -> bool:
+    """Whether a cell of a column `status`, `exit_code`, `success`, `timed_out`… says that its run failed."""
+    word = cell.strip().lower()
+    if _IS_BAD.fullmatch(_plain(name)):
+        return word not in _NO
+    if re.fullmatch(r"(?:.*_)?(?:success|succeeded|passed|ok)", _plain(name)):
+        return word in _NO
+    return word not in _GOOD
 
 
 def _without_numbers_of_rows(names: Sequence[str], rows: Sequence[Mapping[str, str]]) -> tuple[str, ...]:
@@ -262,7 +323,8 @@ def is_measured_by_name(name: str) -> bool:
 def _is_measured(
     name: str, words: Sequence[str], columns: Columns, rows: Sequence[Mapping[str, str]]
 ) -> bool:
-    if _MEASURED.fullmatch(_plain(name)):
+    unit = Units().of_column(name).unit
+    if _MEASURED.fullmatch(_plain(name)) or (unit is not None and unit.quantity.endswith("/s")):
         return True
     if not words or len(rows) < _FEW_ROWS:
         return False
@@ -301,13 +363,20 @@ def _by_name(columns: Mapping[str, str]) -> str:
         if name in columns:
             return columns[name]
     for name, column in columns.items():
-        if _MEAN.fullmatch(name) or any(name.startswith(f"{value}_") for value in _VALUES):
+        if (
+            _MEAN.fullmatch(name)
+            or name.endswith("_value")
+            or any(name.startswith(f"{value}_") for value in _VALUES)
+        ):
             return column
     return ""
 
 
 def _by_unit(columns: Mapping[str, str], grammar: Units) -> str:
-    """The only column of so much a second."""
+    """The only column that is called as a unit of time, or of so much a second."""
+    times = [column for name, column in columns.items() if name in _BARE_TIMES]
+    if len(times) == 1:
+        return times[0]
     units = {column: grammar.of_column(column).unit for column in columns.values()}
     rates = [column for column, unit in units.items() if unit and unit.direction is Direction.HIGHER]
     return rates[0] if len(rates) == 1 else ""

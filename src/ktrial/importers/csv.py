@@ -1,16 +1,18 @@
 """Tables: one row a run, or one row a group with mean, standard error and standard deviation."""
 
-from collections import defaultdict
+import shlex
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import overload
 
 from ktrial.format.number_format import counted, percentage
-from ktrial.importers.columns import Columns, understand, without_other_numbers
+from ktrial.importers.cells import CsvLine
+from ktrial.importers.columns import Columns, has_failed, understand, without_other_numbers
 from ktrial.importers.errors import ImportFailed, MeasurementsDamaged, NoMeasurements
 from ktrial.importers.protocol import SourceFile, check_groups, decimals, rounded
-from ktrial.importers.tables import GROUP, CsvLine, Table, looks_like_table, made_long, table_of
+from ktrial.importers.tables import GROUP, Table, looks_like_table, made_long, table_of
 from ktrial.model.imported import BASELINES, SCORE, Family, Group, Imported, IndexRow, Rounded, Score, Summary
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.program_outputs.reading import number
@@ -39,6 +41,7 @@ class _Reader:
         self._unknown: dict[str, None] = {}
         self._converted: dict[str, list[str]] = {}
         self._repeats: list[str] = []
+        self._failed: list[CsvLine] = []
 
     def places(self, column: str) -> int:
         """Decimals with which a column was printed: trailing zeros may have been lost on the way."""
@@ -58,10 +61,31 @@ class _Reader:
 
     def warnings(self) -> tuple[DataWarning, ...]:
         """What was left out, converted, or not understood."""
+        kinds = {WarningKind.FAILED_TRIALS: self._failures(), WarningKind.INPUT_INCOMPLETE: self._remarks()}
         return tuple(
-            DataWarning(kind=WarningKind.INPUT_INCOMPLETE, text=f"{self._file.name}: {text}", advice=advice)
-            for text, advice in self._remarks()
+            DataWarning(kind=kind, text=f"{self._file.name}: {text}", advice=advice)
+            for kind, remarks in kinds.items()
+            for text, advice in remarks
         )
+
+    def _failures(self) -> Iterator[tuple[str, str]]:
+        """Runs that failed, and columns that count what went wrong."""
+        advice = "find out why: what is left may be the better part"
+        if self._failed:
+            row = self._failed[0]
+            text = f"{self._columns.status} is {row.cells[self._columns.status]} in line {row.line}"
+            more = f"; {len(self._failed)} rows of {len(self._rows)} are like it" if self._failed[1:] else ""
+            yield f"{text}{more}: left out", advice
+        for name in self._columns.troubles:
+            counts = {row.line: row.cells[name] for row in self._rows if number(row.cells[name])}
+            if counts:
+                line = next(iter(counts))
+                more = (
+                    f", and not 0 in {counted(len(counts) - 1, 'other row')}"
+                    if counts.keys() - {line}
+                    else ""
+                )
+                yield f"{name} is {counts[line]} in line {line}{more}", advice
 
     def _remarks(self) -> Iterator[tuple[str, str]]:
         named = self._columns.named
@@ -107,7 +131,10 @@ class _Reader:
         for row in rows if columns.unit else ():
             cells.setdefault(row.cells[columns.unit], row)
         if not any(cells):
-            unit = columns.named.unit
+            in_name = rows[0].cells[columns.metric].rpartition(" ")[2] if columns.metric else ""
+            unit = columns.named.unit or (
+                unit_named(in_name.strip("()[]")) if in_name[:1] in ("(", "[") else None
+            )
             return unit, unit.symbol if unit else ""
         first = rows[0].cells[columns.unit]
         unit = self._file.choices.units.of_text(first)
@@ -134,7 +161,12 @@ class _Reader:
     def _grouped(self, rows: list[CsvLine], unit: Unit | None) -> list[Group]:
         columns = self._columns
         split: dict[str, list[tuple[CsvLine, float]]] = defaultdict(list)
+        failed: Counter[str] = Counter()
         for row in rows:
+            if columns.status and has_failed(columns.status, row.cells[columns.status]):
+                self._failed.append(row)
+                failed[self._label(row)] += 1
+                continue
             value = self._number(row, columns.value)
             if value is None:
                 self._missing += 1
@@ -150,6 +182,7 @@ class _Reader:
                 factors=self._factors(measured[0][0]),
                 is_default=self._is_default(measured[0][0]),
                 values=tuple(value for _, value in measured),
+                failed=failed[label],
                 conditions=self._conditions,
                 runs=self._runs(measured),
             )
@@ -301,12 +334,21 @@ class Csv:
         if index_rows and not columns.groups:
             return Imported(source=file.name, format=self.name, families=(), index_rows=index_rows)
         if not columns.value:
-            problem = f"no column is one of numbers by its name ({_some(header)}); name it with --value"
-            raise NoMeasurements(file=file.path, format=self.name, problem=problem)
-        of_file = not columns.groups and bool(file.label or file.choices.several)
+            problem = f"no column is one of numbers by its name ({_some(header)})"
+            if any(number(name) is not None for name in header):
+                hint = "put a line with the columns' names above the numbers"
+                raise NoMeasurements(file.path, self.name, f"its header is {_some(header)}", hint)
+            numeric = [
+                name
+                for name in header
+                if all(number(row.cells[name].removesuffix("%")) is not None for row in rows)
+            ]
+            name = shlex.quote(numeric[-1]) if numeric else "COLUMN"
+            raise NoMeasurements(file.path, self.name, problem, f"name the column of numbers: --value {name}")
+        of_file = not columns.groups and bool(file.label or file.choices.several or columns.metric)
         if not columns.groups and not of_file:
-            problem = "no column tells the groups apart; name one with --group-by"
-            raise NoMeasurements(file=file.path, format=self.name, problem=problem)
+            hint = "name the column with --group-by, or give a second file to compare this one with"
+            raise NoMeasurements(file.path, self.name, "no column tells the groups apart", hint)
         columns, left_out = without_other_numbers(columns, [row.cells for row in rows], file)
         reader = _Reader(file, columns, rows, table.conditions)
         families = reader.families()

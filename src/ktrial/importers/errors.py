@@ -25,5 +25,6 @@ class NoMeasurements(ImportFailed):
 
     hint = "look at the file; a run that failed leaves one like this"
 
-    def __init__(self, file: Path, format: str, problem: str) -> None:
-        super().__init__(f"{file}, taken for {format}, holds no measurements: {problem}.")
+    def __init__(self, file: Path, format: str, problem: str, hint: str = "") -> None:
+        text = f"{file}, taken for {format}, holds no measurements: {problem}."
+        super().__init__(text, hint=hint or self.hint)

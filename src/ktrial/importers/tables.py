@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
 
+from ktrial.importers.cells import CsvLine, plain_cells
 from ktrial.importers.columns import is_measured_by_name, is_moment, numbers_runs
 from ktrial.importers.errors import MeasurementsDamaged, NoMeasurements
 from ktrial.importers.protocol import SourceFile
@@ -19,6 +20,9 @@ _HEAD = 1 << 16
 _MOST_COLUMNS = 200
 _MOST_ROWS = 200_000
 _COMMENT = "#"
+_OF_BENCHMARKS = "name,iterations,real_time,cpu_time,time_unit"
+"""The header of Google Benchmark's CSV, which stands below lines about the machine."""
+_MOST_ABOVE = 50
 _CONDITION = re.compile(r"#+\s*([A-Za-z][\w ]{0,30}?)\s*[:=]\s*(\S.{0,80})")
 _RULE = re.compile(r"\|?[\s:|-]*-[\s:|-]*\|?")
 """The line below the header of a Markdown table."""
@@ -28,14 +32,6 @@ _ALIKE = 10.0
 """Columns of one metric differ less than this-fold."""
 GROUP, VALUE = "group", "value"
 """Columns of a wide table that was made long."""
-
-
-@dataclass(frozen=True)
-class CsvLine:
-    """One line of the table."""
-
-    line: int
-    cells: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -55,8 +51,29 @@ def looks_like_table(text: str) -> bool:
     lines = [line.strip() for line in lines_of(text[:_HEAD]) if line.strip()]
     if _begins(lines) is not None:
         return True
-    first = next((line for line in lines if not line.startswith(_COMMENT)), "")
-    return first[:1] not in {"<", "{", "["} and any(delimiter in first for delimiter in _DELIMITERS)
+    if any(line.startswith(_OF_BENCHMARKS) for line in lines[:_MOST_ABOVE]):
+        return True
+    plain = [line for line in lines if not line.startswith(_COMMENT)]
+    first = plain[0] if plain else ""
+    if first[:1] in {"<", "{", "["}:
+        return False
+    return any(delimiter in first for delimiter in _DELIMITERS) or _is_in_columns(plain) or _is_list(plain)
+
+
+def _is_in_columns(lines: Sequence[str]) -> bool:
+    """Whether spaces part the cells: as many in each line, numbers in each but the first."""
+    cells = [line.split() for line in lines]
+    return (
+        len(cells) > 1
+        and len(cells[0]) > 1
+        and len({len(row) for row in cells}) == 1
+        and all(number(row[-1]) is not None for row in cells[1:])
+    )
+
+
+def _is_list(lines: Sequence[str]) -> bool:
+    """Whether there is a number in each line, below a name or without one."""
+    return len(lines) > 2 and all(number(line) is not None for line in lines[1:])
 
 
 def table_of(file: SourceFile) -> Table:
@@ -66,7 +83,7 @@ def table_of(file: SourceFile) -> Table:
     begins = _begins([line.strip() for _, line in numbered])
     if begins is None and len(comments) == len(numbered):
         raise NoMeasurements(file=file.path, format="csv", problem="every line is a comment")
-    lines = _delimited(file) if begins is None else _markdown(numbered[begins:])
+    lines, remarks = _lines(file, begins, numbered)
     if not lines:
         raise NoMeasurements(file=file.path, format="csv", problem="every cell is empty")
     (first, names), *below = lines
@@ -85,11 +102,50 @@ def table_of(file: SourceFile) -> Table:
     ]
     matches = (match for line in comments if (match := _CONDITION.fullmatch(line.strip())))
     conditions = {match[1]: match[2] for match in matches}
-    remarks = []
     if begins is not None and (around := len(numbered) - len(lines) - 1):
         remarks.append(f"the first Markdown table; {around} lines around it are not read")
-    table = Table(header, rows, conditions, tuple(remarks))
+    header, rows, of_cells = plain_cells(header, rows)
+    table = Table(header, rows, conditions, (*remarks, *of_cells))
     return _with_points(file, table)
+
+
+_Lines = list[tuple[int, list[str]]]
+
+
+def _lines(
+    file: SourceFile, begins: int | None, numbered: Sequence[tuple[int, str]]
+) -> tuple[_Lines, list[str]]:
+    """The header and the rows, and how they were found; without unnamed columns of row numbers or nothing."""
+    lines = _delimited(file) if begins is None else _markdown(numbered[begins:])
+    remarks = []
+    if lines and len(lines) > 1 and (header := _above(file, lines[0])) and begins is None:
+        lines.insert(0, header)
+        remarks.append(f"the comment in line {header[0]} is the header")
+    if len(lines) < 2 or any(len(cells) != len(lines[0][1]) for _, cells in lines):
+        return lines, remarks
+    for at in reversed(range(len(lines[0][1]))):
+        name, *cells = (row[at].strip() for _, row in lines)
+        counted = [[str(row + first) for row in range(len(cells))] for first in (0, 1)]
+        if not name and (not any(cells) or (at == 0 and cells in counted)):
+            remarks += ["the column without a name numbers the rows"] if any(cells) else []
+            lines = [(line, [*row[:at], *row[at + 1 :]]) for line, row in lines]
+    return lines, remarks
+
+
+def _above(file: SourceFile, first: tuple[int, list[str]]) -> tuple[int, list[str]] | None:
+    """The header, where a comment above the first row has its names: `# kernel,seconds`."""
+    at, cells = first
+    above = file.text.split("\n")[: at - 1]
+    line = next((line for line in reversed(above) if line.strip()), "").strip()
+    if not line.startswith(_COMMENT) or not any(number(cell) is not None for cell in cells):
+        return None
+    plain = line.lstrip(_COMMENT).strip()
+    names = [
+        name.strip()
+        for name in (re.split(r"[,;\t]", plain) if re.search(r"[,;\t]", plain) else plain.split())
+    ]
+    is_header = len(names) == len(cells) and all(name and number(name) is None for name in names)
+    return (at - 1, names) if is_header else None
 
 
 def _begins(lines: Sequence[str]) -> int | None:
@@ -119,7 +175,13 @@ def _markdown(numbered: Sequence[tuple[int, str]]) -> list[tuple[int, list[str]]
 def _delimited(file: SourceFile) -> list[tuple[int, list[str]]]:
     """Comments become empty lines, so that every line keeps its number."""
     plain = ["" if line.lstrip().startswith(_COMMENT) else line for line in file.text.split("\n")]
+    above = next((at for at, line in enumerate(plain[:_MOST_ABOVE]) if line.startswith(_OF_BENCHMARKS)), 0)
+    plain[:above] = [""] * above
     first = next(line for line in plain if line.strip())
+    text = [line.strip() for line in plain if line.strip()]
+    if not any(delimiter in first for delimiter in _DELIMITERS) and (_is_in_columns(text) or _is_list(text)):
+        split = [(at, line.split()) for at, line in enumerate(plain, 1) if line.strip()]
+        return [(0, [VALUE]), *split] if _is_list(text) and number(text[0]) is not None else split
     delimiter = max(_DELIMITERS, key=first.count)
     reader = csv.reader(io.StringIO("\n".join(plain), newline=""), delimiter=delimiter, strict=True)
     try:

@@ -140,7 +140,7 @@ def _failed(file: SourceFile, runs: list[_Run]) -> Iterator[DataWarning]:
         if run.announced and not (run.rows or run.results):
             text = f"{file.name}: the run of {run.copies} copies printed no results"
             yield DataWarning(kind=WarningKind.INPUT_INCOMPLETE, text=text, advice=advice)
-        elif run.rows and run.score is None and not run.of_log:
+        elif run.score is None and not run.of_log and (run.rows or run.above.keys() & BASELINES.keys()):
             text = f"{file.name}{copies}: no score ends the table: the report may be cut short"
             yield DataWarning(kind=WarningKind.INPUT_INCOMPLETE, text=text, advice=advice)
 

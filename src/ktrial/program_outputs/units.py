@@ -43,7 +43,7 @@ _TIMES = {
     "us": (_MICRO, "us µs usec usecs µsec microsec microsecond microseconds"),
     "ms": (_MILLI, "ms msec msecs millis millisec millisecond milliseconds"),
     "s": (Fraction(1), "s sec secs second seconds"),
-    "min": (Fraction(60), "min minute minutes"),
+    "min": (Fraction(60), "min mins minute minutes"),
     "h": (Fraction(3600), "h hr hour hours"),
 }
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
@@ -332,7 +332,8 @@ def _at_the_end(name: str) -> NamedUnit:
     if len(words) > 2 and words[-2].lower() == "per":
         return NamedUnit(_quotient(_counted(words[:-2]), words[-1]), direction)
     if len(words) > 1 and words[-1].lower() in _BY_SPELLING and (size := _per(words)) is not None:
-        return NamedUnit(size, direction)
+        # `time_to_first_byte_ms` is a time.
+        return NamedUnit(unit_named(words[-1]) if direction is _LOWER else size, direction)
     last = words[-1].lower() if words else ""
     if last in _SECOND and len(words) > 1 and words[-2].lower() not in _LASTING:
         ending = f"{words[-2]}_{words[-1]}"

@@ -52,7 +52,9 @@ def print_analysis(analysis: Analysis, console: Console) -> None:
 
 
 def _unit_and_direction(family: FamilyAnalysis) -> str:
-    direction = DIRECTIONS[family.direction] if family.direction else "which way is better is not known"
+    direction = (
+        DIRECTIONS[family.direction] if family.direction else "which way is better is not known (--better)"
+    )
     unit = family.unit or family.metric
     blocks = "; compared within blocks" if family.blocked else ""
     return one_line(f"{unit}; {direction}{blocks}")

@@ -33,6 +33,8 @@ _CONDITIONS = {
     "file": "filename",
     "limit": "rate_iops",
 }
+_DEFAULTS = {"depth": "1", "direct": "0", "jobs": "1"}
+"""What fio does where a job names no such option: another file may name it."""
 _P99 = "99.000000"
 _MICROSECOND_NS = 1000.0
 
@@ -86,7 +88,7 @@ class Fio:
     def _job(self, name: str, job: dict[str, Any], together: dict[str, Any]) -> Iterator[Measured]:
         own = job.get("job options")
         options = {**together, **(own if isinstance(own, dict) else {})}
-        conditions = conditions_of(options, _CONDITIONS)
+        conditions = {**(_DEFAULTS if options else {}), **conditions_of(options, _CONDITIONS)}
         for way in _WAYS:
             if way not in job:
                 continue

@@ -1,0 +1,105 @@
+"""Cells as people write them: numbers with their unit, with ±, grouped by threes; rows that sum others up."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ktrial.program_outputs.reading import number
+from ktrial.program_outputs.units import unit_named
+
+_PLUS_MINUS = re.compile(r"([-+]?[0-9.]+)\s*[^\d\s±+]{0,6}\s*(?:±|\+/-|\+-)\s*([0-9.]+)\s*[^\d\s]{0,6}")
+_WITH_UNIT = re.compile(r"([-+]?[0-9][0-9.]*(?:[eE][-+]?[0-9]+)?)\s*([^\d\s.,%][^\d]{0,11})")
+_THREES = re.compile(r"[-+]?[0-9]{1,3}(?:,[0-9]{3}){2,}(?:\.[0-9]+)?|[-+]?[0-9]{1,3}(?:,[0-9]{3})+\.[0-9]+")
+_OF_HYPERFINE = {"Command", "Relative"}
+_SUMMARY = re.compile(
+    r"(?:geo(?:metric)?[ _-]?)?(?:mean|average|avg)|median|total|sum|std|stdev|stddev|overall",
+    re.IGNORECASE,
+)
+_FEWEST = 2
+"""Rows that are no sums."""
+
+
+@dataclass(frozen=True)
+class CsvLine:
+    """One line of the table."""
+
+    line: int
+    cells: dict[str, str]
+
+
+Rows = list[CsvLine]
+_Read = tuple[list[str], Rows, str]
+
+
+def plain_cells(header: list[str], rows: Rows) -> tuple[list[str], Rows, list[str]]:
+    """The same table with numbers alone in their cells: a unit, or what stands behind ±, has its own column.
+
+    Only where every cell of a column has the form. Last, how it was read.
+    """
+    remarks: list[str] = []
+    header, rows, remark = _without_sums(header, rows)
+    remarks += [remark] if remark else []
+    ways: tuple[Callable[[str, Sequence[str], list[str], Rows], _Read], ...]
+    ways = (_by_threes, _with_units, _with_spread)
+    for name in list(header):
+        cells = [row.cells[name] for row in rows if row.cells[name]]
+        for read in ways:
+            header, rows, remark = read(name, cells, header, rows)
+            if remark:
+                remarks.append(remark)
+                break
+    return header, rows, remarks
+
+
+def _by_threes(name: str, cells: Sequence[str], header: list[str], rows: Rows) -> _Read:
+    """`1,234,567`: such commas divide no decimals."""
+    grouped = [cell for cell in cells if _THREES.fullmatch(cell)]
+    if not grouped or any(number(cell.replace(",", "")) is None for cell in cells):
+        return header, rows, ""
+    plain = [CsvLine(row.line, {**row.cells, name: row.cells[name].replace(",", "")}) for row in rows]
+    return header, plain, f"commas by threes in {name}"
+
+
+def _with_units(name: str, cells: Sequence[str], header: list[str], rows: Rows) -> _Read:
+    """`12.1 ms` and `9 us`: the unit becomes a column."""
+    matches = [_WITH_UNIT.fullmatch(cell) for cell in cells]
+    beside = f"{name} unit"
+    known = cells and all(match and unit_named(match[2].strip()) for match in matches)
+    if not known or any("unit" in other.lower() for other in header):
+        return header, rows, ""
+
+    def split(row: CsvLine) -> CsvLine:
+        match = _WITH_UNIT.fullmatch(row.cells[name])
+        value, unit = (match[1], match[2].strip()) if match else ("", "")
+        return CsvLine(row.line, {**row.cells, name: value, beside: unit})
+
+    return [*header, beside], [split(row) for row in rows], f"units in the cells of {name}"
+
+
+def _with_spread(name: str, cells: Sequence[str], header: list[str], rows: Rows) -> _Read:
+    """`101.2 ± 0.4`: in hyperfine's tables the standard deviation; elsewhere nothing says what it is."""
+    matches = [_PLUS_MINUS.fullmatch(cell) for cell in cells]
+    plain = [match or number(cell) is not None for match, cell in zip(matches, cells, strict=True)]
+    if not any(matches) or not all(plain):
+        return header, rows, ""
+    is_sd = set(header) >= _OF_HYPERFINE and name.startswith("Mean") and "sd" not in header
+    beside = "sd" if is_sd else f"{name} ±"
+
+    def split(row: CsvLine) -> CsvLine:
+        match = _PLUS_MINUS.fullmatch(row.cells[name])
+        value, spread = (match[1], match[2]) if match else (row.cells[name], "")
+        return CsvLine(row.line, {**row.cells, name: value, beside: spread})
+
+    what = "standard deviations" if is_sd else "not read, for nothing says of what kind"
+    return [*header, beside], [split(row) for row in rows], f"what stands behind ± in {name}: {what}"
+
+
+def _without_sums(header: list[str], rows: Rows) -> _Read:
+    """Without rows at the end that were computed of the others: their first cell says `Mean` or `Total`."""
+    at = len(rows)
+    while at > _FEWEST and _SUMMARY.fullmatch(rows[at - 1].cells[header[0]].strip("*_ :")):
+        at -= 1
+    if at == len(rows):
+        return header, rows, ""
+    names = ", ".join(row.cells[header[0]] for row in rows[at:])
+    return header, rows[:at], f"from line {rows[at].line} on, {names} are computed of the rest, and not read"
