@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from ktrial import plugin_discovery, program_outputs
+from ktrial.importers.directories import files_of
 from ktrial.importers.errors import ImportFailed, MeasurementsDamaged, NoMeasurements
 from ktrial.importers.grouping import by_conditions, names_of, one_of_both
 from ktrial.importers.protocol import LARGEST_MIB, Choices, Importer, SourceFile, source_file
@@ -80,6 +81,7 @@ def read_all(paths: Sequence[tuple[str, Path]], choices: Choices) -> tuple[Impor
     """
     alone: list[Imported] = []
     together: dict[str, list[tuple[str, Imported]]] = {}
+    paths = files_of(paths)
     choices = replace(choices, several=len(paths) > 1)
     names = names_of([path for _, path in paths])
     files = [

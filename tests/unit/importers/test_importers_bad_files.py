@@ -83,7 +83,7 @@ def test_a_device_a_pipe_and_a_directory_are_no_files(tmp_path: Path) -> None:
     for path in (Path("/dev/zero"), tmp_path / "pipe"):
         with pytest.raises(ImportFailed, match="not a regular file"):
             read_file(path)
-    with pytest.raises(ImportFailed, match="Is a directory"):
+    with pytest.raises(ImportFailed, match="is a directory, and no result of"):
         read_file(tmp_path)
 
 

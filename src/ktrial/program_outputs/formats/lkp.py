@@ -37,7 +37,7 @@ _LESS = re.compile(
     re.IGNORECASE,
 )
 _BROKEN = ("last_state.is_incomplete_run", "last_state.exit_fail")
-_MARKS = re.compile(rf'^\s*"(?:{_SOURCE}"|{_MONITORS.pattern}|[\w+-]+\.[\w.%:/+-]+": *[\[\d])', re.MULTILINE)
+_MARKS = re.compile(rf'[{{,]\s*"(?:{_SOURCE}"|{_MONITORS.pattern}|[\w+-]+\.[\w.%:/+-]+": *[\[\d])')
 _MARK_WORDS = (
     "stats_source",
     "time.elapsed_time",
