@@ -33,6 +33,7 @@ def values(imported: Imported) -> dict[str, tuple[float, ...]]:
         zstandard.compress(ROWS.encode()),
         gzip.compress(ROWS.encode("latin-1")),
     ],
+    ids=["utf-8", "mark", "utf-16", "latin-1", "cp1252", "gzip", "xz", "zstandard", "gzip of latin-1"],
 )
 def test_a_table_is_read_in_every_encoding_and_packing(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "results.csv"
