@@ -20,6 +20,7 @@ from ktrial.experiment.machine_lease import LeasePlace
 from ktrial.experiment.profile import KernelSymbols
 from ktrial.experiment.resources import Builder, KernelOutcome, Listener, built_here
 from ktrial.experiment.trial import run_trial
+from ktrial.experiment.trial_parts import TrialParts
 from ktrial.fault_points import fault_point
 from ktrial.machines import Machine
 from ktrial.machines.errors import MachineStopped
@@ -133,6 +134,8 @@ class TrialOptions:
     """Look at the host before each trial."""
     scope: str = ""
     """Names what the trials belong to: those of one scope may be withdrawn by a later executor of it."""
+    goes_on: bool = False
+    """What workloads measure is kept until their trial is stored: a later executor of the scope takes it."""
 
 
 class Executors(Protocol):
@@ -259,7 +262,8 @@ class ThisSystem:
     def executor(self, machine: Machine, options: TrialOptions) -> "Workers":
         """Threads of this process."""
         at_once = trials_at_once(machine, options.jobs)
-        return Workers(machine, at_once, options.symbols, audited=options.audited)
+        scope = options.scope if options.goes_on else ""
+        return Workers(machine, at_once, options.symbols, audited=options.audited, scope=scope)
 
     def where_leased(self, machine: Machine, say: Callable[[str], None]) -> tuple[LeasePlace, ...]:
         """In the store alone."""
@@ -276,9 +280,19 @@ class Workers:
     """Threads that wait for the machine's guests: an Executor."""
 
     def __init__(
-        self, machine: Machine, at_once: int, symbols: KernelSymbols | None = None, *, audited: bool = True
+        self,
+        machine: Machine,
+        at_once: int,
+        symbols: KernelSymbols | None = None,
+        *,
+        audited: bool = True,
+        scope: str = "",
     ) -> None:
-        """`symbols`: those known from earlier workers. `audited`: look at the host before each trial."""
+        """`symbols`: those known from earlier workers. `audited`: look at the host before each trial.
+
+        `scope`: see TrialOptions, where trials go on from what earlier ones have kept, and load does not
+        change the numbers; empty where they do not.
+        """
         self._events = EventQueue()
         self._machine = machine
         self._pool = ThreadPoolExecutor(at_once, thread_name_prefix="trial")
@@ -286,6 +300,7 @@ class Workers:
         self._trials: list[Future[None]] = []
         self._symbols = symbols or KernelSymbols()
         self._audited = audited
+        self._scope = scope if machine.mode in EXACT_MODES else ""
         self._stopped = False
 
     def begin(self, trials: Sequence[PlannedTrial], jobs: Mapping[str, Sequence[Job]]) -> None:
@@ -358,7 +373,11 @@ class Workers:
             failed = {boot: error for boot in boots if (error := self._preparations[boot].result())}
             self._events.put(Started(planned))
             fault_point("workers: trial started")
-            trial = run_trial(self._machine, planned, jobs, failed, self._symbols, audited=self._audited)
+            # One workload is under way, or has ended with its trial.
+            parts = TrialParts(self._scope, planned) if self._scope and len(jobs) > 1 else None
+            trial = run_trial(
+                self._machine, planned, jobs, failed, self._symbols, audited=self._audited, parts=parts
+            )
         except BaseException as error:
             self._broken(error)
             raise

@@ -42,6 +42,7 @@ from ktrial.experiment.resources import (
     sources_for,
 )
 from ktrial.experiment.trial import without_running
+from ktrial.experiment.trial_parts import TrialParts
 from ktrial.fault_points import fault_point
 from ktrial.kernels import kernel_registry
 from ktrial.kernels.errors import ImageError, KernelError
@@ -376,6 +377,11 @@ class _Session:
         return frozenset(Outcome) - {Outcome.COMPLETED} if self.retry_failed else TRIED_AGAIN
 
     @property
+    def scope(self) -> str:
+        """Names the study in its store."""
+        return f"{self.store.name} {self.study_id}"
+
+    @property
     def finished(self) -> int:
         """How many trials are in the store, and stay there."""
         return len(self.finished_keys)
@@ -496,8 +502,8 @@ class _Session:
 
     def _run_trials(self, trials: list[PlannedTrial], jobs: dict[str, tuple[Job, ...]]) -> None:
         self.at_once = self.executors.at_once(self.machine, self.jobs)
-        scope = f"{self.store.name} {self.study_id}"
-        executor = self.executors.executor(self.machine, TrialOptions(self.jobs, scope=scope))
+        options = TrialOptions(self.jobs, scope=self.scope, goes_on=True)
+        executor = self.executors.executor(self.machine, options)
         self.lease.tell_loss(executor.ask_to_stop)
         with interruption.listening(executor.ask_to_stop):
             try:
@@ -569,6 +575,7 @@ class _Session:
         self.store.add_trials(self.study_id, measured, replaces=self.replaced)
         for trial in measured:
             fault_point("session: trial stored")
+            TrialParts(self.scope, trial.planned).remove()
             self.finished_keys.add(trial.planned.key)
             seconds_left = self.pace.left(self.total - self.finished, self.at_once)
             self.observer.trial_finished(trial, self.finished, self.total, seconds_left)

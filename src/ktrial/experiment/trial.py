@@ -20,6 +20,7 @@ from ktrial.experiment.manipulation import SettingRefused, read_back
 from ktrial.experiment.monitoring import rises, sampled_of
 from ktrial.experiment.profile import KernelSymbols, agent_in_region, counted_profile, own_results
 from ktrial.experiment.provenance import machine_warnings, provenance
+from ktrial.experiment.trial_parts import TrialPart, TrialParts
 from ktrial.installation import VERSION
 from ktrial.machines import BootedTarget, CountingTarget, Machine, SpeakingTarget
 from ktrial.machines.errors import MachineError, MachineStopped
@@ -51,6 +52,8 @@ from ktrial.workloads.errors import NoMarkedRegion, WorkloadError
 
 _ON_SEVERAL = "exact-parallel"
 _FAILURES = (GuestError, MachineError, WorkloadError)
+_ADDED_TO = ("samples", "counters", "profiles", "sampled", "warnings", "monitored", "complaints")
+"""Lists of `TrialNotes` that one workload after another adds to."""
 
 
 def run_trial(
@@ -61,6 +64,7 @@ def run_trial(
     symbols: KernelSymbols | None = None,
     *,
     audited: bool = True,
+    parts: TrialParts | None = None,
 ) -> Trial:
     """Run the trial to its end, whatever its outcome.
 
@@ -68,7 +72,7 @@ def run_trial(
     the restored state. A refused setting makes the whole trial invalid: it has no samples then. What failed
     while it was prepared is not booted again: `failed_boots` says how it failed. `symbols` are shared by the
     trials of a run, so that each kernel's are looked up once. `audited`: look at this host first, where that
-    matters.
+    matters. `parts`: what an earlier run has measured of this trial, and where this one keeps it.
     Raises what says nothing about the treatment: HOST_PROBLEMS and MachineStopped.
     """
     notes = TrialNotes(
@@ -85,7 +89,7 @@ def run_trial(
         try:
             if boot in failed_boots:
                 raise failed_boots[boot]
-            _in_one_boot(machine, boot, same_jobs, notes)
+            _in_one_boot(machine, boot, same_jobs, notes, parts)
         except _FAILURES as error:
             notes.failed(error, [job.label for job in same_jobs])
         if notes.outcome is Outcome.REFUSED:
@@ -152,6 +156,25 @@ class TrialNotes:
         if isinstance(error, GuestEnded) and not self.console:
             self.console = error.console[-LONGEST_CONSOLE:]
 
+    def lengths(self) -> dict[str, int]:
+        """How much there is of what workloads add to, one after another."""
+        return {name: len(getattr(self, name)) for name in _ADDED_TO}
+
+    def part(self, done: str, before: Mapping[str, int]) -> TrialPart:
+        """What was added since then; `done` tells what that was."""
+        added = {name: tuple(getattr(self, name)[length:]) for name, length in before.items()}
+        facts = {"settings": self.settings, "executed": self.executed, "programs": self.programs}
+        return TrialPart.model_validate({"done": done, **added, **facts})
+
+    def take_over(self, part: TrialPart, identity: MachineIdentity) -> None:
+        """What an earlier run has measured on the same machine."""
+        for name in _ADDED_TO:
+            getattr(self, name).extend(getattr(part, name))
+        self.settings |= part.settings
+        self.executed |= part.executed
+        self.programs |= part.programs
+        self.identity = identity
+
     def trial(self) -> Trial:
         """The trial, ended now."""
         valid = self.outcome is not Outcome.REFUSED
@@ -183,9 +206,15 @@ class TrialNotes:
         )
 
 
-def _in_one_boot(machine: Machine, boot: Boot, jobs: Sequence[Job], notes: TrialNotes) -> None:
+def _in_one_boot(
+    machine: Machine, boot: Boot, jobs: Sequence[Job], notes: TrialNotes, parts: TrialParts | None
+) -> None:
     with machine.start(boot, jobs[0].carried) as target:
         for job in jobs:
+            if parts and (part := parts.find(job, target.identity)):
+                notes.take_over(part, target.identity)
+                continue
+            before = notes.lengths()
             notes.executed |= {f"{CARRIED}{job.label}": job.carried.digest} if job.carried.digest else {}
             notes.warnings += preflight.warnings_of(machine, job)
             notes.programs |= guest_storage.maker(job.disk, boot.files) if job.disk else {}
@@ -204,6 +233,8 @@ def _in_one_boot(machine: Machine, boot: Boot, jobs: Sequence[Job], notes: Trial
                         notes.console = target.console[-LONGEST_CONSOLE:]
             if notes.outcome is Outcome.REFUSED:
                 return
+            if parts and not any(failure.workload == job.label for failure in notes.failures):
+                parts.keep(job, notes.part(parts.done(job, target.identity), before))
 
 
 def _run_job_and_monitors(target: BootedTarget, machine: Machine, job: Job, notes: TrialNotes) -> None:
