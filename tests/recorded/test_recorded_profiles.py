@@ -105,7 +105,7 @@ def test_interrupts_are_told_from_what_they_interrupt(ways: Ways) -> None:
 def test_cpu_modes_and_tasks_add_up(ways: Ways) -> None:
     region = ways["context-switch"][0].region
     assert region.kernel + region.program == region.instructions
-    assert sum(task.program for task in region.tasks) == pytest.approx(region.program, rel=0.001)
-    assert sum(task.kernel for task in region.tasks) == pytest.approx(region.kernel, rel=0.001)
+    assert sum(task.program for task in region.tasks) == region.program
+    assert sum(task.kernel for task in region.tasks) == region.kernel
     partners = [task for task in region.tasks if task.program > 0.2 * region.program]
     assert len(partners) == 2, "two processes hand a byte back and forth"

@@ -5,6 +5,9 @@
 //! the start of another function is a tail call; it ends with the return of the function that jumped. Interrupts,
 //! exceptions and system calls start trees of their own. A task is told by its kernel stack (`__switch_to_asm` ends
 //! with a return on another stack).
+//!
+//! A jump into the middle of a function is not seen as it happens. So from one event to the next, each function gets
+//! what its own counter rose by: the tree has of every function what the counters have.
 
 use crate::roles::Role;
 use crate::tree::{Tree, PROGRAM, ROOT};
@@ -28,6 +31,14 @@ struct Frame {
     kind: Kind,
     /// The place to come back to.
     before: u32,
+}
+
+/// Where a jump leads.
+enum Landing {
+    /// To a function that has jumped here: the frame that it left.
+    Again(usize),
+    /// To a function that this place calls, or jumps to.
+    Below(u32),
 }
 
 #[derive(Clone, Debug)]
@@ -54,6 +65,17 @@ pub struct Task {
     pub program: u64,
 }
 
+/// What has run so far.
+#[derive(Clone, Copy, Debug)]
+pub struct Counted<'a> {
+    /// Instructions of programs.
+    pub program: u64,
+    /// Instructions of the kernel: the sum of `functions`.
+    pub kernel: u64,
+    /// Instructions of each function, by its number.
+    pub functions: &'a [u64],
+}
+
 /// The tree, and where in it the guest is.
 pub struct Calls {
     tree: Tree,
@@ -64,7 +86,14 @@ pub struct Calls {
     tasks: BTreeMap<u64, Task>,
     called: bool,
     switching: bool,
-    charged: u64,
+    /// What was counted, and is in the tree: of the kernel, of programs, of each function.
+    kernel: u64,
+    program: u64,
+    functions: Vec<u64>,
+    /// Functions that the CPU jumps into.
+    stubs: Vec<u32>,
+    /// Functions that were jumped into: those of the last time come first.
+    jumped_into: Vec<u32>,
     unmatched: u64,
 }
 
@@ -78,23 +107,48 @@ impl Default for Calls {
             tasks: BTreeMap::new(),
             called: false,
             switching: false,
-            charged: 0,
+            kernel: 0,
+            program: 0,
+            functions: Vec::new(),
+            stubs: Vec::new(),
+            jumped_into: Vec::new(),
             unmatched: 0,
         }
     }
 }
 
 impl Calls {
-    /// `now` instructions have run in all: those since the last time belong to where the guest is.
-    pub fn charge(&mut self, now: u64) {
-        let ran = now - self.charged;
-        self.charged = now;
-        self.tree.at(self.current.here).own += ran;
+    /// What ran since the last time belongs to where the guest is, as far as its function has run, and to functions that
+    /// were jumped into.
+    pub fn charge(&mut self, now: Counted<'_>) {
+        let program = now.program - core::mem::replace(&mut self.program, now.program);
+        let kernel = now.kernel - core::mem::replace(&mut self.kernel, now.kernel);
         let task = self.tasks.entry(self.task).or_default();
-        if self.current.here == PROGRAM {
-            task.program += ran;
+        task.program += program;
+        task.kernel += kernel;
+        self.tree.at(PROGRAM).own += program;
+        if kernel == 0 {
+            return;
+        }
+        if self.functions.len() < now.functions.len() {
+            self.functions.resize(now.functions.len(), 0);
+        }
+        let here = self.current.here;
+        let own = if here > PROGRAM {
+            self.rise(self.tree.at_rest(here).function, now)
         } else {
-            task.kernel += ran;
+            0
+        };
+        self.tree.at(here).own += own;
+        if own < kernel {
+            self.charge_jumps(kernel - own, now);
+        }
+    }
+
+    /// `function` is code that the CPU jumps into as an interrupt comes.
+    pub fn are_stubs(&mut self, function: u32) {
+        if !self.stubs.contains(&function) {
+            self.stubs.push(function);
         }
     }
 
@@ -111,7 +165,7 @@ impl Calls {
     }
 
     /// A function's first instruction is about to run.
-    pub fn enter(&mut self, function: u32, role: Role, now: u64) {
+    pub fn enter(&mut self, function: u32, role: Role, now: Counted<'_>) {
         self.charge(now);
         let called = core::mem::take(&mut self.called);
         self.switching |= role == Role::Switch;
@@ -125,6 +179,7 @@ impl Calls {
             _ if called => self.go_to_child(self.current.here, function),
             _ => self.jump_to(function),
         }
+        self.tree.at(self.current.here).entered += 1;
         match role {
             Role::Thunk => self.tree.at(self.current.here).thunk = true,
             Role::Switch => self
@@ -136,7 +191,7 @@ impl Calls {
     }
 
     /// A call instruction of `function` has stored its return address at `pointer`.
-    pub fn call(&mut self, function: u32, pointer: u64, now: u64) {
+    pub fn call(&mut self, function: u32, pointer: u64, now: Counted<'_>) {
         self.called = false;
         self.be_in(function, now);
         if self.current.frames.len() < DEEPEST {
@@ -149,27 +204,24 @@ impl Calls {
     }
 
     /// A return instruction of `function` has loaded its return address from `pointer`.
-    pub fn returned(&mut self, function: u32, pointer: u64, now: u64) {
+    pub fn returned(&mut self, function: u32, pointer: u64, now: Counted<'_>) {
         self.called = false;
         self.be_in(function, now);
-        if core::mem::take(&mut self.switching) && pointer >> STACK_BITS != self.task {
+        // On its way out, on the next task's stack already, `__switch_to` calls others (`save_fpregs_to_fpstate`).
+        let mut call = self.call_at(pointer);
+        let switched = call.is_none() && core::mem::take(&mut self.switching);
+        if switched && pointer >> STACK_BITS != self.task {
             self.switch_to(pointer);
+            call = self.call_at(pointer);
         }
-        let matching = |frame: &Frame| frame.kind == Kind::Call { pointer };
-        let found = self
-            .current
-            .frames
-            .iter()
-            .rposition(matching)
-            .or_else(|| self.moved_call());
-        match found {
+        match call.or_else(|| self.moved_call()) {
             Some(depth) => self.back_to(depth),
             None => self.unmatched += 1,
         }
     }
 
     /// An `iret` or `sysret` is about to run; it is counted already.
-    pub fn leave(&mut self, now: u64) {
+    pub fn leave(&mut self, now: Counted<'_>) {
         self.charge(now);
         self.called = false;
         match self
@@ -208,42 +260,98 @@ impl Calls {
         self.go_to_child(ROOT, function);
     }
 
-    fn jump_to(&mut self, function: u32) {
+    /// What `function` ran since the last time.
+    fn rise(&mut self, function: u32, now: Counted<'_>) -> u64 {
+        let counted = now.functions[function as usize];
+        counted - core::mem::replace(&mut self.functions[function as usize], counted)
+    }
+
+    /// `ran` instructions are of other functions than the one where the guest is thought to be.
+    fn charge_jumps(&mut self, ran: u64, now: Counted<'_>) {
+        let mut left = ran;
+        // Mostly it is one of a few that are jumped into again and again.
+        for at in 0..self.jumped_into.len() {
+            let function = self.jumped_into[at];
+            left -= self.charge_jump(function, now);
+            if left == 0 {
+                self.jumped_into[..=at].rotate_right(1);
+                return;
+            }
+        }
+        for function in 0..now.functions.len() as u32 {
+            let own = self.charge_jump(function, now);
+            if own > 0 {
+                self.jumped_into.push(function);
+                left -= own;
+            }
+            if left == 0 {
+                return;
+            }
+        }
+    }
+
+    fn charge_jump(&mut self, function: u32, now: Counted<'_>) -> u64 {
+        let own = self.rise(function, now);
+        if own > 0 {
+            let place = match self.landing(function) {
+                Landing::Again(depth) => self.current.frames[depth].before,
+                Landing::Below(parent) => self.tree.child(parent, function),
+            };
+            self.tree.at(place).own += own;
+        }
+        own
+    }
+
+    /// Where a jump to `function`, which is not where the guest is, leads in the tree.
+    fn landing(&self, function: u32) -> Landing {
         let here = self.current.here;
-        if self.tree.is(here, function) {
-            return; // A loop back to the function's start.
+        if here == PROGRAM || self.stubs.contains(&function) {
+            return Landing::Below(ROOT);
         }
-        if self.tree.at(here).thunk {
+        let place = self.tree.at_rest(here);
+        if place.thunk {
             // Whoever called the thunk has called this function.
-            let caller = self.tree.at(here).parent;
-            return self.go_to_child(caller, function);
+            return Landing::Below(place.parent);
         }
-        let tails = self
-            .current
-            .frames
+        let frames = &self.current.frames;
+        let tails = frames
             .iter()
             .rev()
-            .take_while(|frame| frame.kind == Kind::Tail)
-            .count();
-        let first = self.current.frames.len() - tails;
+            .take_while(|frame| frame.kind == Kind::Tail);
+        let first = frames.len() - tails.count();
         // Functions that jump to one another would pile up for ever.
-        let again = (first..self.current.frames.len())
-            .find(|&depth| self.tree.is(self.current.frames[depth].before, function));
-        match again {
-            Some(depth) => self.back_to(depth),
-            None => {
-                self.push(Kind::Tail);
-                self.go_to_child(self.current.here, function);
+        (first..frames.len())
+            .find(|&depth| self.tree.is(frames[depth].before, function))
+            .map_or(Landing::Below(here), Landing::Again)
+    }
+
+    fn jump_to(&mut self, function: u32) {
+        if self.tree.is(self.current.here, function) {
+            return; // A loop back to the function's start.
+        }
+        match self.landing(function) {
+            Landing::Again(depth) => self.back_to(depth),
+            Landing::Below(parent) => {
+                if parent == self.current.here {
+                    self.push(Kind::Tail);
+                }
+                self.go_to_child(parent, function);
             }
         }
     }
 
     /// The guest is in `function`, whatever was thought.
-    fn be_in(&mut self, function: u32, now: u64) {
+    fn be_in(&mut self, function: u32, now: Counted<'_>) {
         self.charge(now);
         if !self.tree.is(self.current.here, function) {
             self.jump_to(function);
         }
+    }
+
+    /// The call whose return address is at `pointer`.
+    fn call_at(&self, pointer: u64) -> Option<usize> {
+        let matching = |frame: &Frame| frame.kind == Kind::Call { pointer };
+        self.current.frames.iter().rposition(matching)
     }
 
     /// The last call. Entry code takes its return address along as it changes stacks (`error_entry`).
@@ -308,7 +416,6 @@ impl Calls {
 
     fn go_to_child(&mut self, parent: u32, function: u32) {
         self.current.here = self.tree.child(parent, function);
-        self.tree.at(self.current.here).entered += 1;
     }
 }
 

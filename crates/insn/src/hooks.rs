@@ -23,14 +23,14 @@ pub extern "C" fn at_mark(_: c_uint, data: *mut c_void) {
     // SAFETY: made by `kept` in `Plugin::hook`.
     let (mark, pending) = unsafe { *data.cast::<(Mark, Pending)>() };
     with_plugin(|plugin| {
-        let now = plugin.catch_up(pending);
+        plugin.catch_up(pending);
         let anew = matches!(mark, Mark::Begin | Mark::RunBegin);
-        if let Some(calls) = &mut plugin.calls {
-            calls.charge(now);
+        plugin.follow(|calls, counted| {
+            calls.charge(counted);
             if anew {
                 calls.reset();
             }
-        }
+        });
         if let (Some(caches), true) = (&mut plugin.caches, anew) {
             caches.reset();
         }
@@ -60,10 +60,8 @@ pub extern "C" fn at_enter(_: c_uint, data: *mut c_void) {
     // SAFETY: made by `kept` in `Plugin::hook`.
     let (function, role, pending) = unsafe { *data.cast::<(u32, Role, Pending)>() };
     with_plugin(|plugin| {
-        let now = plugin.catch_up(pending);
-        if let Some(calls) = &mut plugin.calls {
-            calls.enter(function, role, now);
-        }
+        plugin.catch_up(pending);
+        plugin.follow(|calls, counted| calls.enter(function, role, counted));
     });
 }
 
@@ -72,10 +70,8 @@ pub extern "C" fn at_leave(_: c_uint, data: *mut c_void) {
     // SAFETY: made by `kept` in `Plugin::hook`.
     let pending = unsafe { *data.cast::<Pending>() };
     with_plugin(|plugin| {
-        let now = plugin.catch_up(pending);
-        if let Some(calls) = &mut plugin.calls {
-            calls.leave(now);
-        }
+        plugin.catch_up(pending);
+        plugin.follow(Calls::leave);
     });
 }
 
@@ -83,10 +79,8 @@ pub extern "C" fn at_leave(_: c_uint, data: *mut c_void) {
 pub extern "C" fn at_call(_: c_uint, access: u32, pointer: u64, function: *mut c_void) {
     with_plugin(|plugin| {
         if qemu::is_store(access) && flow_is_new(plugin) {
-            let now = plugin.catch_up(Pending::default());
-            if let Some(calls) = &mut plugin.calls {
-                calls.call(function as usize as u32, pointer, now);
-            }
+            let function = function as usize as u32;
+            plugin.follow(|calls, counted| calls.call(function, pointer, counted));
         }
     });
 }
@@ -95,10 +89,8 @@ pub extern "C" fn at_call(_: c_uint, access: u32, pointer: u64, function: *mut c
 pub extern "C" fn at_return(_: c_uint, _: u32, pointer: u64, function: *mut c_void) {
     with_plugin(|plugin| {
         if flow_is_new(plugin) {
-            let now = plugin.catch_up(Pending::default());
-            if let Some(calls) = &mut plugin.calls {
-                calls.returned(function as usize as u32, pointer, now);
-            }
+            let function = function as usize as u32;
+            plugin.follow(|calls, counted| calls.returned(function, pointer, counted));
         }
     });
 }

@@ -13,12 +13,23 @@ pub const ENTERED: usize = MOST_FUNCTIONS;
 pub const PAGES: usize = ENTERED + MOST_FUNCTIONS;
 /// Three counters for each repeated string instruction, see `RepeatCounter`.
 pub const REPEATS: usize = PAGES + MOST_PAGES;
-/// All instructions; kept only where calls are followed.
-pub const ALL: usize = REPEATS + 3 * MOST_REPEATS;
+/// All instructions of the kernel; kept only where calls are followed, as is the next one.
+pub const KERNEL: usize = REPEATS + 3 * MOST_REPEATS;
+/// All instructions of programs.
+pub const PROGRAMS: usize = KERNEL + 1;
 /// Calls and returns that have started.
-pub const FLOWS: usize = ALL + 1;
+pub const FLOWS: usize = PROGRAMS + 1;
 /// How many counters there are.
 pub const LENGTH: usize = FLOWS + 1;
+
+/// Where the sum is that an instruction of `owner` (a function, or a page of a program) belongs to.
+pub fn sum_of(owner: usize) -> usize {
+    if owner < PAGES {
+        KERNEL
+    } else {
+        PROGRAMS
+    }
+}
 
 /// What is counted for a repeated string instruction.
 #[derive(Clone, Copy)]

@@ -5,13 +5,13 @@
 use crate::arguments::Arguments;
 use crate::block::{KeptBlock, Site};
 use crate::caches::Caches;
-use crate::calls::Calls;
+use crate::calls::{Calls, Counted};
 use crate::counters::Counters;
 use crate::functions::Functions;
 use crate::guest::Guest;
 use crate::host::{give_up, read_file, File};
 use crate::kept::Kept;
-use crate::layout::{Used, ALL, MOST_FUNCTIONS, REPEATS};
+use crate::layout::{sum_of, Used, KERNEL, MOST_FUNCTIONS, PROGRAMS, REPEATS};
 use crate::machine_model::MachineModel;
 use crate::output::{self, Names};
 use crate::page_tables::{Memory, Unknown};
@@ -153,18 +153,28 @@ impl Plugin {
         self.model.as_ref().map_or(0, MachineModel::total)
     }
 
-    /// Adds what ran before a hook and is not added yet; gives the number of all instructions.
-    pub fn catch_up(&mut self, pending: Pending) -> u64 {
+    /// Adds what ran before a hook and is not added yet.
+    pub fn catch_up(&mut self, pending: Pending) {
         let Pending { function, count } = pending;
-        self.counters.add_now(function as usize, count.into());
-        self.counters.add_now(ALL, count.into());
-        self.counters.values()[ALL]
+        let owner = function as usize;
+        self.counters.add_now(owner, count.into());
+        self.counters.add_now(sum_of(owner), count.into());
+    }
+
+    /// What to do where calls are followed: `act` is told what has run.
+    pub fn follow(&mut self, act: impl FnOnce(&mut Calls, Counted<'_>)) {
+        let Some(calls) = &mut self.calls else { return };
+        let counters = self.counters.values();
+        let counted = Counted {
+            program: counters[PROGRAMS],
+            kernel: counters[KERNEL],
+            functions: &counters[..self.functions.count()],
+        };
+        act(calls, counted);
     }
 
     fn finish_region(&mut self) {
-        if let Some(calls) = &mut self.calls {
-            calls.charge(self.counters.values()[ALL]);
-        }
+        self.follow(Calls::charge);
         let modelled = self.modelled();
         if let Some(closed) = self.regions.finish(self.counters.values(), modelled) {
             self.write(&closed);

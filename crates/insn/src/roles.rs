@@ -11,6 +11,8 @@ pub enum Role {
     NewTask,
     /// Changes to another task's stack.
     Switch,
+    /// Pieces of code, one an interrupt: the CPU jumps into their middle, and they jump on to an entry.
+    Stubs,
     /// Jumps on to the function that is called (`__x86_indirect_thunk_rax`).
     Thunk,
 }
@@ -25,6 +27,7 @@ pub fn role(name: &[u8]) -> Role {
         | b"entry_SYSCALL_compat"
         | b"entry_SYSENTER_compat"
         | b"entry_INT80_compat" => Role::Entry,
+        b"irq_entries_start" | b"spurious_entries_start" => Role::Stubs,
         b"asm_common_interrupt" | b"asm_spurious_interrupt" => Role::Entry,
         _ if starts(b"__x86_indirect_thunk_") => Role::Thunk,
         _ if starts(b"asm_exc_") || starts(b"asm_sysvec_") => Role::Entry,
@@ -44,6 +47,7 @@ mod tests {
             (b"asm_exc_page_fault", Role::Entry),
             (b"asm_sysvec_apic_timer_interrupt", Role::Entry),
             (b"asm_load_gs_index", Role::Ordinary),
+            (b"irq_entries_start", Role::Stubs),
             (b"__switch_to_asm", Role::Switch),
             (b"ret_from_fork_asm", Role::NewTask),
             (b"__x86_indirect_thunk_r15", Role::Thunk),

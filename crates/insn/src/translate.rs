@@ -8,7 +8,7 @@ use crate::hooks::{
     at_modelled_access, at_return, at_string_access, kept,
 };
 use crate::kinds::{branch, class, longest_access, selected, Class};
-use crate::layout::{repeat, RepeatCounter, ALL, ENTERED, FLOWS, PAGES};
+use crate::layout::{repeat, sum_of, RepeatCounter, ENTERED, FLOWS, PAGES};
 use crate::plan::{plan, Action, Line, Pending};
 use crate::plugin::{with_plugin, Plugin};
 use crate::qemu::{Block, Instruction, OnAccess};
@@ -65,6 +65,7 @@ impl Plugin {
             last = place;
         }
         self.hook_model(block, &lines, last, cost, register);
+        self.look_for_stubs(lines[0]);
         if self.repeats.may_precede(start, block.instruction(0).page()) {
             block.on_execution(after_repeat, start as *mut c_void);
         }
@@ -108,6 +109,14 @@ impl Plugin {
         (line, Place { address, length })
     }
 
+    /// The CPU jumps to them: their instructions always begin a block.
+    fn look_for_stubs(&mut self, first: Line) {
+        let Some(calls) = &mut self.calls else { return };
+        if first.kernel && role(self.functions.name(first.function).0) == Role::Stubs {
+            calls.are_stubs(first.function);
+        }
+    }
+
     /// `last` is where the block's last instruction is: a repeated instruction always is the last.
     fn hook(&mut self, instruction: &Instruction, last: Place, line: Line, action: Action) {
         let counters = &self.counters;
@@ -137,7 +146,7 @@ impl Plugin {
         let Pending { function, count } = pending;
         register(function as usize, count.into());
         if self.calls.is_some() {
-            register(ALL, count.into());
+            register(sum_of(function as usize), count.into());
         }
     }
 

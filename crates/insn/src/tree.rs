@@ -42,6 +42,11 @@ impl Tree {
         &self.nodes
     }
 
+    /// One place, to look at.
+    pub fn at_rest(&self, place: u32) -> &Node {
+        &self.nodes[place as usize]
+    }
+
     /// One place.
     pub fn at(&mut self, place: u32) -> &mut Node {
         &mut self.nodes[place as usize]

@@ -87,13 +87,9 @@ def _paths(region: RegionCounts, name_of: Naming) -> list[Stack]:
 
 def _programs(profile: Profile, instructions: int) -> Iterator[tuple[Stack, int]]:
     """User mode by program; what no program is known for stands in the frame of all of them."""
-    named = sum(program.instructions for program in profile.programs)
-    if named <= instructions:
-        for program in profile.programs:
-            yield (PROGRAM, _name(program.program or _NO_FILE)), program.instructions
-        instructions -= named
-    # The tree of calls counts user mode by itself; a program's call that faults is counted twice there.
-    yield (PROGRAM,), instructions
+    for program in profile.programs:
+        yield (PROGRAM, _name(program.program or _NO_FILE)), program.instructions
+    yield (PROGRAM,), instructions - sum(program.instructions for program in profile.programs)
 
 
 def _row_names(

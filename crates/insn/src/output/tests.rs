@@ -1,4 +1,5 @@
 use super::*;
+use crate::calls::Counted;
 use crate::decode::Repeat;
 use crate::layout::LENGTH;
 use crate::page_tables::Unknown;
@@ -127,8 +128,13 @@ fn a_region_with_its_tree() {
     let mut functions = Functions::new(Symbols::read(TABLE), 100);
     let read = functions.find(0xffff_ffff_8100_0000).number;
     let mut calls = Calls::default();
-    calls.enter(read, crate::roles::Role::Entry, 4);
-    calls.charge(14);
+    let now = |program, own| Counted {
+        program,
+        kernel: own,
+        functions: if own == 0 { &[0; 3] } else { &[0, 0, 10] },
+    };
+    calls.enter(read, crate::roles::Role::Entry, now(4, 0));
+    calls.charge(now(4, 10));
     let mut counters = vec![0; LENGTH];
     counters[read as usize] = 10;
     let closed = Closed {
