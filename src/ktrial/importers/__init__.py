@@ -13,6 +13,7 @@ from ktrial import plugin_discovery, program_outputs
 from ktrial.importers.directories import files_of
 from ktrial.importers.errors import ImportFailed, MeasurementsDamaged, NoMeasurements
 from ktrial.importers.grouping import by_conditions, names_of, one_of_both
+from ktrial.importers.machine_load import ReadFile, as_conditions
 from ktrial.importers.protocol import LARGEST_MIB, Choices, Importer, SourceFile, source_file
 from ktrial.model.imported import Family, Group, Imported, Rounded, Summary
 from ktrial.model.warnings import DataWarning, WarningKind
@@ -84,10 +85,11 @@ def read_all(paths: Sequence[tuple[str, Path]], choices: Choices) -> tuple[Impor
     paths = files_of(paths)
     choices = replace(choices, several=len(paths) > 1)
     names = names_of([path for _, path in paths])
-    files = [
-        (label, name, path, *read(source_file(path, label, replace(choices, name=name))))
+    read_files = [
+        ReadFile(label, name, path, *read(source_file(path, label, replace(choices, name=name))))
         for (label, path), name in zip(paths, names, strict=True)
     ]
+    files = as_conditions(read_files, choices.value)
     given: dict[tuple[str, Path], str] = {}
     for label, name, path, importer, imported in files:
         if (

@@ -191,6 +191,19 @@ READ: list[tuple[str, str, dict[str, Number]]] = [
         "pytest-benchmark-3.2.2.json",
         {"bench.py::test_fib_20: time": ((0.002985030672661863,), "s", LOWER)},
     ),
+    ("sysstat", "sysstat-12.6.1.csv", {"steal": (((0.5 + 0.49 + 0.49) / 4,), "%", LOWER)}),
+    (
+        "sysstat",
+        "sysstat-12.6.1.json",
+        {"run queue": ((63.25,), "", LOWER), "context switches": ((11703.4775,), "1/s", LOWER)},
+    ),
+    (
+        "vmstat",
+        "vmstat-3.3.txt",
+        {"CPU idle": ((6.5,), "%", HIGHER), "context switches": ((4300,), "1/s", LOWER)},
+    ),
+    ("vmstat", "vmstat-4.0.2-times.txt", {"CPU user": ((66.25,), "%", LOWER)}),
+    ("vmstat", "vmstat-4.0.2-wide.txt", {"run queue": ((58.75,), "", LOWER)}),
     (
         "sysbench-0",
         "sysbench-0.4.12-oltp.txt",
@@ -227,8 +240,8 @@ def test_every_metric_that_is_read_stands_in_its_format_s_table(
     assert got <= known
 
 
-ONE_REPORT = {name: file for name, file, _ in READ if name not in ("lmbench", "hackbench")}
-"""Lines of lmbench's programs and runs of hackbench are put together."""
+ONE_REPORT = {name: file for name, file, _ in READ if name not in ("lmbench", "hackbench", "vmstat")}
+"""Lines of lmbench's programs, runs of hackbench and samples of vmstat are put together."""
 
 
 @pytest.mark.parametrize(("name", "file"), sorted(ONE_REPORT.items()))
@@ -316,6 +329,10 @@ REFUSED: list[tuple[str, str, tuple[str, str], str]] = [
     ),
     ("mmtests", "mmtests-hackbench.txt", (" -1.43%", "  1.43%"), "the same sign as those of other rows"),
     ("mmtests", "mmtests-netperf.txt", ("base                 series ", "base"), "names its 3 columns"),
+    ("sysstat", "sysstat-12.6.1.csv", (";36.32;", ";26.32;"), "the CPUs' time are 90 % together"),
+    ("sysstat", "sysstat-12.6.1.csv", ("14:10:30", "14:10:29"), "line 3: it is there twice"),
+    ("sysstat", "sysstat-12.6.1.json", ('"steal": 0.50, ', ""), "its steal is not there"),
+    ("vmstat", "vmstat-3.3.txt", ("71 19", "71 9"), "line 4: the shares of the CPUs' time are 90 % together"),
     ("netperf", "netperf-tcp-stream.txt", ("10^6bits/sec", "MBytes/sec"), "it is not there"),
     ("netperf", "netperf-tcp-stream.txt", ("   5516.75", ""), "the test prints another"),
     ("netperf", "netperf-udp-stream.txt", ("101417      0", "10141      0"), "are not 1135.73 Mbit/s"),
@@ -410,6 +427,8 @@ TOLD: list[tuple[str, str, tuple[str, str], str]] = [
         (" patch-v2\nDur", " patch-v3\nDur"),
         "name their columns differently",
     ),
+    ("vmstat", "vmstat-3.3.txt", ("71 19", "71"), "1 of 3 lines was not understood"),
+    ("vmstat", "vmstat-4.0.2-wide.txt", ("", ""), "means of 4 samples, which are one run"),
     ("mmtests", "mmtests-hackbench.txt", ("Amean     4", "Amean     4:"), "of how many runs the means are"),
     ("lmbench", "lmbench-2alpha8.txt", ("FIFO latency", "FOFO latency"), "1 of 14 lines was not understood"),
     ("lmbench", "lmbench-3.txt", ("Simple read:", "Simple syscall:"), "from 1 to 2 values"),
