@@ -174,7 +174,7 @@ class _Reader:
                 if value < 0 and _is_never_below_zero(unit):
                     raise _damaged(self._file, row.line, f"{columns.value} is {value:g}: below zero")
                 split[self._label(row)].append((row, self._in_unit(value, row, unit)))
-                check_groups(self._file, len(split))
+                check_groups(self._file, len(split), ", ".join(self._varying), row.line)
         self._repeats += _uneven(self._columns.run, split)
         return [
             Group(
@@ -205,7 +205,7 @@ class _Reader:
                 self._missing += 1
                 continue
             label = self._label(row)
-            check_groups(self._file, len(groups))
+            check_groups(self._file, len(groups), ", ".join(self._varying), row.line)
             while any(group.label == label for group in groups):
                 label += " (again)"
             groups.append(
@@ -334,7 +334,7 @@ class Csv:
         if index_rows and not columns.groups:
             return Imported(source=file.name, format=self.name, families=(), index_rows=index_rows)
         if not columns.value:
-            problem = f"no column is one of numbers by its name ({_some(header)})"
+            problem = f"line {table.line}: no column is one of numbers by its name ({_some(header)})"
             if any(number(name) is not None for name in header):
                 hint = "put a line with the columns' names above the numbers"
                 raise NoMeasurements(file.path, self.name, f"its header is {_some(header)}", hint)

@@ -58,11 +58,16 @@ class SourceFile:
         return self.label or self.choices.name or self.path.stem
 
 
-def check_groups(file: SourceFile, groups: int) -> None:
-    """Raise ImportFailed where one family has so many that nobody could read the comparison."""
+def check_groups(file: SourceFile, groups: int, by: str = "", line: int = 0) -> None:
+    """Raise ImportFailed where one family has so many that nobody could read the comparison.
+
+    `by`: what names them; `line`: where the first too many is.
+    """
     if groups > MOST_GROUPS:
+        where = f", line {line}" if line else ""
+        named = f", by {by}" if by else ""
         raise ImportFailed(
-            f"{file.path} has more than {MOST_GROUPS} groups in one comparison.",
+            f"{file.path}{where}: there are more than {MOST_GROUPS} groups in one comparison{named}.",
             hint="--group-by COLUMN,… names the columns that tell the groups apart; no other is then looked "
             "at",
         )

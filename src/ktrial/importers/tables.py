@@ -44,6 +44,8 @@ class Table:
     """What comments say: `# kernel: 6.1`."""
     remarks: tuple[str, ...] = ()
     """How it was read, where that is no matter of course."""
+    line: int = 1
+    """Of the header."""
 
 
 def looks_like_table(text: str) -> bool:
@@ -105,7 +107,7 @@ def table_of(file: SourceFile) -> Table:
     if begins is not None and (around := len(numbered) - len(lines) - 1):
         remarks.append(f"the first Markdown table; {around} lines around it are not read")
     header, rows, of_cells = plain_cells(header, rows)
-    table = Table(header, rows, conditions, (*remarks, *of_cells))
+    table = Table(header, rows, conditions, (*remarks, *of_cells), first)
     return _with_points(file, table)
 
 
@@ -234,7 +236,7 @@ def _with_points(file: SourceFile, table: Table) -> Table:
         for row in table.rows
     ]
     remark = f"decimal commas in {', '.join(converted)}"
-    return Table(table.header, rows, table.conditions, (*table.remarks, remark))
+    return Table(table.header, rows, table.conditions, (*table.remarks, remark), table.line)
 
 
 # --- Wide tables: a column for each group.
@@ -270,4 +272,4 @@ def made_long(table: Table) -> Table | None:
         for group in groups
     ]
     remark = f"each column is a group: {', '.join(groups)} (--value names the only column of numbers)"
-    return Table([*others, GROUP, VALUE], rows, table.conditions, (*table.remarks, remark))
+    return Table([*others, GROUP, VALUE], rows, table.conditions, (*table.remarks, remark), table.line)
