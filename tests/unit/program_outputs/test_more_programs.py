@@ -463,6 +463,13 @@ def test_what_jmh_s_scores_scatter_is_kept_but_not_of_sampled_times() -> None:
     ]
 
 
+def test_a_table_of_jmh_s_that_r_wrote_is_read() -> None:
+    format, text = program_outputs.find("jmh-csv"), text_of("jmh-1.37-gc.csv")
+    of_r = text.replace("Score Error (99.9%)", "Score.Error..99.9..").replace("Param: size", "Param..size")
+    assert format.recognises(of_r)
+    assert format.read(of_r) == format.read(text)
+
+
 def test_hackbench_s_times_alone_are_runs_of_one_kind() -> None:
     format, times = program_outputs.find("hackbench"), "Time: 0.123\nTime: 0.256\nTime: 0.178\n"
     assert format.recognises(times)

@@ -21,8 +21,10 @@ _PERCENTILES = {
 }
 _HEADING = re.compile(
     r'"?Benchmark"?(?P<mark>[,;\t])"?Mode"?(?P=mark)"?Threads"?(?P=mark)"?Samples"?(?P=mark)"?Score"?(?P=mark)'
-    r'"?Score Error \(99[.,]9%\)"?(?P=mark)"?Unit"?(?:(?P=mark)"?Param: [^"]+"?)*'
+    r'"?Score[ .]Error[ .][(.]99[.,]9[%.][).]"?(?P=mark)"?Unit"?(?:(?P=mark)"?Param(?:: |\.\.)[^"]+"?)*'
 )
+"""R writes a point for what is no letter."""
+_PARAMETER = re.compile(r"^Param(?:: |\.\.)")
 _FIXED = 7
 _PERCENTILE = re.compile(r"(?P<of>[^:]+):(?:[^:]*·)?p(?P<share>[01]\.\d+)")
 _TIMED = re.compile(r"ops/(?:ns|us|ms|s|min|hr|day)|(?:ns|us|ms|s|min|hr|day)/op")
@@ -59,11 +61,11 @@ class JmhCsv:
 
     def recognises(self, text: str) -> bool:
         """Whether it has JMH's heading."""
-        return "Score Error" in text and any(_HEADING.fullmatch(line.strip()) for line in lines_of(text))
+        return _marked(text) and any(_HEADING.fullmatch(line.strip()) for line in lines_of(text))
 
     def read(self, text: str) -> Report:
         """A metric for each benchmark. Raises OutputDamaged, OutputEmpty."""
-        if "Score Error" not in text:
+        if not _marked(text):
             raise OutputEmpty(format=self.name, problem="JMH's heading is not in it")
         lines = [line.strip() for line in lines_of(text)]
         at, heading = next(
@@ -114,7 +116,7 @@ class JmhCsv:
             error=math.nan if error == "NaN" else measured(_with_point(error), self.name, where),
             unit=unit,
             parameters={
-                name.removeprefix("Param: "): level
+                _PARAMETER.sub("", name): level
                 for name, level in zip(names[_FIXED:], fields[_FIXED:], strict=True)
                 if level
             },
@@ -135,6 +137,10 @@ class JmhCsv:
             raise OutputDamaged(format=self.name, where=row.where, problem=f"its unit {row.unit} is no rate")
         direction = Direction.HIGHER if row.unit.startswith("ops/") else Direction.LOWER
         yield Measured(column.metric, (row.score,), row.unit, direction, of, spread=_spread(row))
+
+
+def _marked(text: str) -> bool:
+    return "Score Error" in text or "Score.Error" in text
 
 
 def _with_point(text: str) -> str:
