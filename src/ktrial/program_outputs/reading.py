@@ -92,9 +92,17 @@ def json_report(text: str, format: str) -> dict[str, Any]:
     if not objects:
         raise OutputEmpty(format=format, problem="there is no JSON object in it")
     if len(objects) > 1:
-        problem = f"there are {len(objects)} reports in it: it is not clear which of them counts"
-        raise OutputDamaged(format=format, where="the whole", problem=problem)
+        problem = f"the second of {len(objects)} reports begins: it is not clear which of them counts"
+        raise OutputDamaged(format=format, where=f"line {_line_of_the_second(text)}", problem=problem)
     return objects[0]
+
+
+def _line_of_the_second(text: str) -> int:
+    """Where the second object begins, of a text that has two."""
+    first = _OBJECT.search(text)
+    _, end = json.JSONDecoder().raw_decode(text, first.start() if first else 0)
+    second = _OBJECT.search(text, end)
+    return text.count("\n", 0, second.start() if second else end) + 1
 
 
 def objects_of(value: object, format: str, where: str) -> list[dict[str, Any]]:

@@ -61,6 +61,12 @@ def test_a_refusal_names_the_place(name: str, part: str, instead: str, place: st
     assert place in message
 
 
+def test_a_second_report_is_named_by_its_line() -> None:
+    text = text_of("fio-3.33.json").rstrip("\n")
+    lines = text.count("\n") + 1
+    assert f"line {lines + 1}: the second of 2 reports begins" in refusal("a.json", f"{text}\n{text}\n")
+
+
 @pytest.mark.parametrize("folder", [FOREIGN, PROGRAM_OUTPUTS], ids=lambda folder: str(folder.name))
 def test_every_refusal_of_a_changed_number_names_its_line_or_what_is_missing(folder: Path) -> None:
     """The first numbers of eight lines of each file become a word, in turn."""
