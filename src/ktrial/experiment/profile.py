@@ -14,6 +14,7 @@ from ktrial.experiment.observer import Observer
 from ktrial.experiment.provenance import machine_warnings
 from ktrial.experiment.resources import Resources, default_resources
 from ktrial.file_digests import digest_of_bytes
+from ktrial.kernels.source_lines import by_address
 from ktrial.kernels.symbols import kept_kallsyms, save_symbols
 from ktrial.machines import CountingTarget, guest_programs
 from ktrial.machines.exact import ExactMachine
@@ -52,11 +53,13 @@ def profile(
     observer: Observer | None = None,
     resources: Resources | None = None,
     caches: CacheShapes | None = None,
+    by_address_of: str = "",
 ) -> Profile:
     """Profile the kernel of `settings`, on a machine as they say, in the workload.
 
     `machine`: None is the one that they name. `caches`: model these, too (several times slower; machine
-    `exact` only). Raises KernelError, WorkloadError (NoMarkedRegion among
+    `exact` only). `by_address_of`: a function of which each address is counted by itself
+    (`ktrial.kernels.source_lines`), without calls. Raises KernelError, WorkloadError (NoMarkedRegion among
     them), NoPluginHere, NoSymbolsInGuest, GuestEnded, GuestError, MachineError.
     """
     if machine is None:
@@ -71,7 +74,7 @@ def profile(
     (job,) = jobs_of(study, only, kernel, resources)
     observer.preparing(job.boot, f"counting {job.label} by function")
     try:
-        return profile_job(machine, job, caches)
+        return profile_job(machine, job, caches, by_address_of)
     except GuestEnded as error:
         # No store keeps the console log: its end is told here.
         last = (lines_of(error.console.strip()) or ["nothing"])[-1]
@@ -80,7 +83,10 @@ def profile(
 
 
 def profile_job(
-    machine: ExactMachine | ParallelMachine, job: Job, caches: CacheShapes | None = None
+    machine: ExactMachine | ParallelMachine,
+    job: Job,
+    caches: CacheShapes | None = None,
+    by_address_of: str = "",
 ) -> Profile:
     """Profile one job, whose boot may have any parameters. Raises as `profile`, but for the kernel."""
     settings = tuple(setting.step for setting in job.settings)
@@ -92,10 +98,11 @@ def profile_job(
         symbols = KernelSymbols().of(target, job.boot)
         if symbols.problem:
             raise symbols.missing(job.boot.kernel.name)
-        calls = job.boot.cpus == 1 and not on_several
+        calls = job.boot.cpus == 1 and not on_several and not by_address_of
+        text = by_address(symbols.text, by_address_of) if by_address_of else symbols.text
         steps_in_order = (*before, *steps, *job.after)
         modelled = {} if caches is None else {"caches": caches}
-        performed = target.counted(steps_in_order, symbols.text, calls=calls, **modelled)
+        performed = target.counted(steps_in_order, text, calls=calls, **modelled)
         after = len(before) + len(steps)
         if job.checks:
             try:

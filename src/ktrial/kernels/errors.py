@@ -44,6 +44,16 @@ class NoSuchRelease(KernelError):
     hint = "{available}"
 
 
+class NoDebugInfo(KernelError):
+    text = "Of {name} no source lines are known: {problem}."
+    hint = "Debian's -dbg packages have them, and builds with DEBUG_INFO_NONE=n and DEBUG_INFO_DWARF5=y"
+
+
+class NoSuchFunction(KernelUsageError):
+    text = "The kernel's image has no function {name}{similar}."
+    hint = "those that ran: ktrial profile --top 100; of modules, lines are not told"
+
+
 class ImageError(KernelError):
     text = "{path} {problem}."
     hint = "{expected}"

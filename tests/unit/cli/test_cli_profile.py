@@ -13,6 +13,7 @@ from ktrial.machines.errors import NoPluginHere
 from ktrial.machines.qemu.plugin import CacheShape, CacheShapes
 from ktrial.model.attribution import Attribution, Differences
 from ktrial.model.profile import CacheCounts, Profile, TaskCount
+from ktrial.model.source_lines import FunctionLines, SourceLine
 from ktrial.model.study import MachineSettings
 from ktrial.model.workload import WorkloadUse
 
@@ -142,6 +143,44 @@ def test_a_cache_s_shape_asks_for_caches(cli: Asked) -> None:
     result: dict[str, Any] = json.loads(cli(*ONE, "--caches", "--json").output)
     assert result["functions"][0]["caches"]["data_misses"] == 300
     assert result["functions"][0]["modelled_cycles"] == 3000 + 300 * 40
+
+
+LINES = FunctionLines(
+    kernel="debian:6.1",
+    workload="fork",
+    function="vma_link",
+    operations=10,
+    instructions=3000,
+    lines=(
+        SourceLine(file="mm/mmap.c", line=12, instructions=2000),
+        SourceLine(file="include/linux/mm.h", line=7, inlined=("vma_set", "set_bit"), instructions=900),
+        SourceLine(file="", line=0, instructions=100),
+    ),
+)
+
+
+def test_a_function_is_told_by_source_line(cli: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ktrial.experiment.source_lines.function_lines", lambda *_, **__: LINES)
+    result = cli(*ONE, "--lines", "vma_link", "--top", "2")
+    assert "70.0 % are of the function itself" in result.output
+    table = rows(result.output)
+    assert ["vma_link", "itself", "210", "70.0"] in table
+    assert ["set_bit", "90", "30.0"] in table
+    assert ["mm/mmap.c:12", "200", "66.7"] in table
+    assert ["include/linux/mm.h:7", "(vma_set", "›", "set_bit)", "90", "30.0"] in table
+    assert ["1", "other", "line", "10", "3.3"] in table
+    assert ["the", "sum", "300", "100.0"] in table
+    assert json.loads(cli(*ONE, "--lines", "vma_link", "--json").output) == LINES.model_dump(mode="json")
+    idle = LINES.model_copy(update={"instructions": 0, "lines": ()})
+    monkeypatch.setattr("ktrial.experiment.source_lines.function_lines", lambda *_, **__: idle)
+    assert "It did not run." in cli(*ONE, "--lines", "vma_link").output
+
+
+@pytest.mark.parametrize("other", [("--caches",), ("--folded", "x"), ("--cpus", "2")])
+def test_lines_are_counted_alone(cli: Asked, other: tuple[str, ...]) -> None:
+    result = cli(*ONE, "--lines", "vma_link", *other)
+    assert result.status == 2
+    assert "--lines" in result.messages
 
 
 def test_every_file_that_was_asked_for_is_written(cli: Asked, tmp_path: Path) -> None:

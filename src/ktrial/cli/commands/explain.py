@@ -186,6 +186,7 @@ def profile(
         autocompletion=workload_names,
     ),
     top: int = Option(20, min=1, metavar="N", help="How many functions to show."),
+    lines: str | None = Option(None, metavar="FUNCTION", help="Count this function only: by source line."),
     json: Json = False,
     folded: Folded = None,
     flame_graph: FlameGraph = None,
@@ -200,7 +201,9 @@ def profile(
     """
     from ktrial.cli.progress import progress
     from ktrial.cli.render.profile import print_caches, print_profile, print_profile_costs, profile_as_json
+    from ktrial.cli.render.source_lines import print_lines
     from ktrial.experiment import profile as profiles
+    from ktrial.experiment import source_lines
 
     files = export_files(export or (), {"folded": folded, "flame-graph": flame_graph, "vector": vector})
     check_writable([path for _, path in files])
@@ -215,6 +218,18 @@ def profile(
     settings = options.settings(name)
     if shapes and settings.kind == "exact-parallel":
         raise BadOption("--caches", "caches are modelled on the machine exact, on one CPU")
+    if lines is not None:
+        if files or shapes or options.by or settings.kind == "exact-parallel":
+            raise BadOption(
+                "--lines", "a function's lines are counted alone, on one CPU, and written nowhere else"
+            )
+        with progress() as observer:
+            by_line = source_lines.function_lines(settings, use, lines, observer=observer)
+        if json:
+            print_json(by_line.model_dump(mode="json"))
+        else:
+            print_lines(by_line, top, output())
+        return
     with progress() as observer:
         counted = profiles.profile(settings, use, observer=observer, caches=shapes)
     tell_warnings(counted.warnings)

@@ -15,7 +15,7 @@ from debian.debian_support import Version
 
 from ktrial.kernels import Progress, silent
 from ktrial.kernels.depmod import DEPMOD
-from ktrial.kernels.errors import BadKernelName, KernelUsageError, NoDebianSource, NoSuchRelease
+from ktrial.kernels.errors import BadKernelName, KernelUsageError, NoDebianSource, NoDebugInfo, NoSuchRelease
 from ktrial.kernels.files import require_space
 from ktrial.kernels.kernel_cache import Cache
 from ktrial.kernels.packages import unpack
@@ -32,7 +32,7 @@ from ktrial.kernels.packages.apt import (
 )
 from ktrial.kernels.packages.deb import DPKG_DEB
 from ktrial.kernels.providers import Parts, Request
-from ktrial.model.kernel import Origin
+from ktrial.model.kernel import Kernel, Origin
 from ktrial.model.notation import nearest
 from ktrial.system_tools import Tool
 
@@ -50,6 +50,7 @@ _KNOWN_SUITE = re.compile(
 _KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 _ARCHITECTURE = "amd64"
 _PACKAGES = r"linux-(image|binary|modules|base)-\d\S*-amd64"
+_DEBUG_PACKAGES = r"linux-image-\d\S*-amd64-dbg"
 _PART = re.compile(r"linux-(binary|modules|base)-\d")
 _RELEASE = re.compile(r"linux-image-(?P<release>(?P<abi>\d\S*?)(-(?P<flavour>cloud|rt))?-amd64)")
 _SELECTOR = re.compile(r"(?P<version>\d[\w.+~-]*)(:(?P<flavour>\w+))?")
@@ -146,6 +147,20 @@ class Debian:
             unpack(file, root)
             file.unlink()
         return _parts(root, chosen, needed)
+
+
+def debug_package(kernel: Kernel, state: Path, progress: Progress) -> tuple[PrivateApt, Package]:
+    """The package with the debugging information of a kernel from Debian, in the kernel's own version.
+
+    Raises NoDebugInfo where no mirror holds it; NoDebianSource, FetchFailed, ToolMissing.
+    """
+    apt = PrivateApt(state, "Debian", _ARCHITECTURE, _DEBUG_PACKAGES)
+    archives = debian_archives(kernel.name, system_sources(kernel.name))
+    name, version = f"linux-image-{kernel.release}-dbg", kernel.origin.version if kernel.origin else ""
+    for package in apt.packages(archives, kernel.name, progress):
+        if (package.name, package.version) == (name, version):
+            return apt, package
+    raise NoDebugInfo(name=kernel.name, problem=f"Debian's mirrors hold no {name} {version}")
 
 
 def debian_archives(name: str, sources: list[ConfiguredSource]) -> tuple[Archive, ...]:

@@ -1,0 +1,49 @@
+"""Functions of Debian's 6.12 by source line: their lines sum to them, and are those that objdump names."""
+
+from collections import Counter
+from functools import partial
+from pathlib import Path
+
+import pytest
+from tests.support.disassembly import disassembled
+
+from ktrial.experiment.profile import profile
+from ktrial.experiment.source_lines import function_lines
+from ktrial.kernels import kernel_registry, silent
+from ktrial.kernels.debug_info import debug_file
+from ktrial.kernels.source_lines import at, stretches
+from ktrial.kernels.symbols import symbols_in
+from ktrial.machines.exact import ExactMachine
+from ktrial.model.study import MachineSettings
+from ktrial.model.workload import WorkloadUse
+
+pytestmark = [pytest.mark.guest, pytest.mark.nightly]
+KERNEL = "debian:6.12"
+FUNCTIONS = 20
+
+
+def test_twenty_functions_by_source_line(snapshots: Path) -> None:
+    """Their debugging information is 320 MB of Debian's, fetched once."""
+    settings = MachineSettings(kernel=KERNEL)
+    use = WorkloadUse(name="mmap", parameters={"operations": 101})
+    machine = ExactMachine(cache=snapshots)
+    counted = profile(settings, use, machine=machine).region.functions
+    kernel = kernel_registry.add(KERNEL)
+    information = debug_file(kernel, silent)
+    code = [symbol for symbol in symbols_in(kernel).all if symbol.kind in "tT" and not symbol.module]
+    start_of = {symbol.name: symbol.address for symbol in code}
+    twins = {name for name, times in Counter(symbol.name for symbol in code).items() if times > 1}
+    ranked = sorted(counted, key=lambda count: -count.instructions)
+    whole = [count for count in ranked if not count.module and count.symbol not in twins and count.entered]
+    by_line = partial(function_lines, settings, use, machine=machine)
+    for count in whole[:FUNCTIONS]:
+        lines = by_line(count.symbol)
+        assert lines.instructions == sum(line.instructions for line in lines.lines) == count.instructions
+        assert all(line.file for line in lines.lines), count.symbol
+        start = start_of[count.symbol]
+        end = min(symbol.address for symbol in code if symbol.address > start)
+        places = stretches(information, start)
+        for each in disassembled(information, "", f"--start-address={start}", f"--stop-address={end}"):
+            place = at(places, each.address)
+            assert (Path(place.file).name, place.line) == (each.file, each.line), hex(each.address)
+            assert (count.symbol, *place.inlined)[-1] == each.function, hex(each.address)
