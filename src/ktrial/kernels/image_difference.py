@@ -144,7 +144,10 @@ class _ImagePair:
         within: frozenset[str] = frozenset()
         for entry in range(_MOST_JUMPS):
             sides = ((self._before, old), (self._after, new))
-            words = [int.from_bytes(image.bytes_at(start + 8 * entry, 8), "little") for image, start in sides]
+            contents = [image.bytes_at(start + 8 * entry, 8) for image, start in sides]
+            if not all(map(any, contents)):  # outside of the image, or zero: no jump leads there
+                return entry >= _FEWEST_JUMPS
+            words = [int.from_bytes(content, "little") for content in contents]
             names = [image.names_at(word)[0] for (image, _), word in zip(sides, words, strict=True)]
             within = within or names[0] & names[1]
             belong = [bool(within & own) for own in names]

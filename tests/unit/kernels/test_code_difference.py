@@ -76,6 +76,13 @@ def test_a_changed_variable_is_told_as_data(tmp_path: Path) -> None:
     assert code_difference(first, second) == CodeDifference(data=("slice",), readers=("_start", "pick"))
 
 
+def test_a_number_that_leads_out_of_the_image_is_no_table_of_jumps(tmp_path: Path) -> None:
+    """`pipe_max_size` from one megabyte to two was the same: nothing is there, and that read as address 0."""
+    at_zero = 'asm(".globl fixed_percpu_data; .set fixed_percpu_data, 0");'
+    first, second = (a_kernel_of(tmp_path, str(size), inserted=at_zero, slice_=size << 20) for size in (1, 2))
+    assert code_difference(first, second) == CodeDifference(data=("slice",), readers=("_start", "pick"))
+
+
 NEIGHBOURS = """
 volatile int before = 3;
 volatile {kind} between = {value};
