@@ -293,7 +293,7 @@ def test_options_that_a_checked_kernels_patches_bring_are_told(
 
     monkeypatch.setattr("ktrial.kernels.build.builds.add", add)
     result = cli.run("check", "--source", source, "--against", GOOD, *FORK)
-    assert "options that its patches bring: NEW=n" in " ".join(result.output.split())
+    assert "options that its commits bring: NEW=n" in " ".join(result.output.split())
 
 
 BEFORE = a_profile({("fork", ""): 10_000, ("exit", ""): 5_000, ("tick", ""): 50})
