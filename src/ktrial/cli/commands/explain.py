@@ -185,14 +185,12 @@ def profile(
         help="A workload (ktrial workload list) or its file; else -- COMMAND.",
         autocompletion=workload_names,
     ),
-    top: int = Option(20, min=1, metavar="N", help="How many functions to show."),
+    top: int = Option(20, min=1, metavar="N", help="Functions to show."),
     lines: str | None = Option(None, metavar="FUNCTION", help="Count this function only: by source line."),
     json: Json = False,
     folded: Folded = None,
     flame_graph: FlameGraph = None,
-    vector: Path | None = Option(
-        None, metavar="FILE", help=("Write each operation's instructions to this file.")
-    ),
+    vector: Path | None = Option(None, metavar="FILE", help=("Write each operation's instructions here.")),
     export: Exports = None,
 ) -> None:
     """Count a kernel's instructions by function.
