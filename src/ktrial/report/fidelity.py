@@ -20,8 +20,16 @@ from ktrial.model.fidelity import (
     SizeBand,
 )
 from ktrial.report import charts
-from ktrial.report.charts import styled
 from ktrial.report.templating import chart_colours, environment, style_of
+from ktrial.report.vega_lite import (
+    Specification,
+    as_it_is,
+    inline_svg,
+    layer,
+    layered,
+    quantitative,
+    text_of,
+)
 
 _LEAST_SHARE = 0.1
 """Of what modelled cycles moved by: smaller parts are not named."""
@@ -227,9 +235,7 @@ _COLOURS = {True: charts.BETTER, False: charts.WORSE, None: charts.RULE}
 def scatter_plot(pairs: Sequence[FidelityPair], count: str, name: str) -> str:
     """The scatter plot of one count as an SVG element."""
     both = [pair for pair in pairs if count in pair.exact]
-    return charts.inline_svg(
-        lambda: _chart(both, count), name, f"Time by {count}", scatter_description(both, count)
-    )
+    return inline_svg(_chart(both, count), name, f"Time by {count}", scatter_description(both, count))
 
 
 def scatter_description(pairs: Sequence[FidelityPair], count: str) -> str:
@@ -249,30 +255,29 @@ def agreement(pair: FidelityPair, count: str) -> bool | None:
     return pair.time.verdict is pair.exact[count].verdict
 
 
-def _chart(pairs: Sequence[FidelityPair], count: str) -> charts.Drawing:
-    import altair
-
+def _chart(pairs: Sequence[FidelityPair], count: str) -> Specification:
     reach = max((_reach(pair, count) for pair in pairs), default=0.1)
-    axes = _Axes(altair, min(_MOST, reach * 1.05))
+    axes = _Axes(min(_MOST, reach * 1.05))
     names = _names(pairs, count, axes.most)
     rows = [_point(pair, count, axes.most, names.get(place, "")) for place, pair in enumerate(pairs)]
-    base = altair.Chart(altair.InlineData(values=rows))
-    across = base.mark_rule(strokeWidth=0.7).encode(
-        x=axes.x("low"), x2=altair.X2("high:Q"), y=axes.y("time"), color=_colour(altair)
+    colour = {**as_it_is("colour"), "legend": None}
+    point = {"x": axes.x("counted"), "y": axes.y("time")}
+    across = {"x": axes.x("low"), "x2": {"field": "high"}, "y": axes.y("time"), "color": colour}
+    upwards = {**point, "y": axes.y("time_low"), "y2": {"field": "time_high"}, "color": colour}
+    text = {**point, "text": text_of("name")}
+    names_of_far = layer(rows, "text", text, align="left", dx=6, fontSize=10, color=charts.INK)
+    return layered(
+        [
+            _agreement(axes),
+            layer(rows, "rule", across, strokeWidth=0.7),
+            layer(rows, "rule", upwards, strokeWidth=0.7),
+            layer(rows, "point", {**point, "color": colour}, filled=True, size=22, opacity=1),
+            {**names_of_far, "transform": [{"filter": "datum.name != ''"}]},
+        ],
+        width=SIZE,
+        height=SIZE,
+        padding={"left": 64, "right": _ROOM, "top": 8, "bottom": 48},
     )
-    upwards = base.mark_rule(strokeWidth=0.7).encode(
-        x=axes.x("counted"), y=axes.y("time_low"), y2=altair.Y2("time_high:Q"), color=_colour(altair)
-    )
-    points = base.mark_point(filled=True, size=22, opacity=1).encode(
-        x=axes.x("counted"), y=axes.y("time"), color=_colour(altair)
-    )
-    text = base.mark_text(align="left", dx=6, fontSize=10, color=charts.INK).encode(
-        x=axes.x("counted"), y=axes.y("time"), text=altair.Text("name:N")
-    )
-    names = text.transform_filter("datum.name != ''")
-    drawn = altair.layer(_agreement(altair, axes), across, upwards, points, names)
-    padding = {"left": 64, "right": _ROOM, "top": 8, "bottom": 48}
-    return styled(drawn.properties(width=SIZE, height=SIZE, padding=padding))
 
 
 def _reach(pair: FidelityPair, count: str) -> float:
@@ -286,40 +291,34 @@ def _reach(pair: FidelityPair, count: str) -> float:
 class _Axes:
     """Both of the same reach, of log10 of ratios."""
 
-    def __init__(self, altair: Any, most: float) -> None:
-        self._altair, self.most = altair, most
+    def __init__(self, most: float) -> None:
+        self.most = most
 
-    def x(self, field: str) -> Any:
+    def x(self, field: str) -> Specification:
         """What was counted."""
-        return self._altair.X(f"{field}:Q", **self._both("counted: ratio to the baseline"))
+        return quantitative(field, **self._both("counted: ratio to the baseline"))
 
-    def y(self, field: str) -> Any:
+    def y(self, field: str) -> Specification:
         """Real time."""
-        return self._altair.Y(f"{field}:Q", **self._both("real time: ratio to the baseline"))
+        return quantitative(field, **self._both("real time: ratio to the baseline"))
 
-    def _both(self, title: str) -> dict[str, Any]:
+    def _both(self, title: str) -> Specification:
         marks = _NEAR_ONE if self.most < 0.5 else (0.01, 0.1, 0.2, 0.5, 1, 2, 5, 10, 100)
         values = [math.log10(mark) for mark in marks if abs(math.log10(mark)) <= self.most]
-        axis = self._altair.Axis(
-            title=title, grid=False, values=values, labelExpr="format(pow(10, datum.value), '.3~g')",
-            domainColor=charts.RULE, tickColor=charts.RULE, labelColor=charts.MUTED,
-            titleColor=charts.MUTED, titleFontWeight="normal", labelFontSize=11, titleFontSize=11,
-            titlePadding=_TITLE_PADDING,
-        )  # fmt: skip
-        return {
-            "scale": self._altair.Scale(domain=[-self.most, self.most], nice=False, clamp=True),
-            "axis": axis,
-        }
+        axis = {
+            "title": title, "grid": False, "values": values,
+            "labelExpr": "format(pow(10, datum.value), '.3~g')",
+            "domainColor": charts.RULE, "tickColor": charts.RULE, "labelColor": charts.MUTED,
+            "titleColor": charts.MUTED, "titleFontWeight": "normal", "labelFontSize": 11,
+            "titleFontSize": 11, "titlePadding": _TITLE_PADDING,
+        }  # fmt: skip
+        return {"scale": {"domain": [-self.most, self.most], "nice": False, "clamp": True}, "axis": axis}
 
 
-def _colour(altair: Any) -> Any:
-    return altair.Color("colour:N", scale=None, legend=None)
-
-
-def _agreement(altair: Any, axes: _Axes) -> Any:
+def _agreement(axes: _Axes) -> Specification:
     ends = [{"counted": end, "time": end} for end in (-axes.most, axes.most)]
-    line = altair.Chart(altair.InlineData(values=ends)).mark_line(color=charts.RULE, strokeWidth=1)
-    return line.encode(x=axes.x("counted"), y=axes.y("time"))
+    line = {"x": axes.x("counted"), "y": axes.y("time")}
+    return layer(ends, "line", line, color=charts.RULE, strokeWidth=1)
 
 
 def _names(pairs: Sequence[FidelityPair], count: str, most: float) -> dict[int, str]:

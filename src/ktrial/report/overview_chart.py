@@ -24,12 +24,18 @@ from ktrial.report.charts import (
     PAPER,
     RULE,
     VERDICT_COLOURS,
-    Drawing,
-    inline_svg,
-    row_encoding,
-    styled,
 )
 from ktrial.report.study_summary import TreatmentComparisons, own_rows
+from ktrial.report.vega_lite import (
+    Specification,
+    as_it_is,
+    inline_svg,
+    layer,
+    layered,
+    quantitative,
+    row_encoding,
+    text_of,
+)
 
 # Panels, and where things go in them.
 
@@ -266,7 +272,7 @@ BEYOND = {-1: "triangle-left", 1: "triangle-right"}
 def ratio_chart(group: TreatmentComparisons, axis: RatioAxis, layout: Layout, name: str) -> str:
     """The intervals of one treatment as an SVG element."""
     title = f"{group.treatment} compared with {group.baseline}: change of every metric"
-    return inline_svg(lambda: _ratio_chart(group, axis, layout), name, title, ratio_description(group))
+    return inline_svg(_ratio_chart(group, axis, layout), name, title, ratio_description(group))
 
 
 def ratio_description(group: TreatmentComparisons) -> str:
@@ -287,33 +293,26 @@ def _change(comparison: Comparison) -> str:
     return number_format.step(comparison.ratio, comparison.value, comparison.unit)
 
 
-def _ratio_chart(group: TreatmentComparisons, axis: RatioAxis, layout: Layout) -> Drawing:
-    import altair
-
+def _ratio_chart(group: TreatmentComparisons, axis: RatioAxis, layout: Layout) -> Specification:
     every = own_rows(group.comparisons)
     rows = [
         _row(position, name, row, axis, layout)
         for position, (name, row) in enumerate(zip(_row_names(every), every, strict=True))
     ]
-    scale = altair.Scale(type="log", domain=[axis.low, axis.high], nice=False)
-    y = row_encoding(altair, len(rows))
-    lines = altair.Chart(altair.InlineData(values=rows)).encode(y=y)
-    chart = (
-        altair.layer(
-            *_ground(altair, scale, axis, layout, len(rows)),
-            *_intervals(altair, lines, scale, layout),
-            *_texts(altair, lines, layout),
-            *_title(altair, group, layout),
-        )
-        .resolve_scale(y="independent")
-        .properties(
-            width=layout.width,
-            height=layout.row * len(rows),
-            autosize=altair.AutoSizeParams(type="none"),
-            padding={"left": layout.left, "right": layout.right, "top": layout.top, "bottom": 26},
-        )
+    scale = {"type": "log", "domain": [axis.low, axis.high], "nice": False}
+    return layered(
+        [
+            *_ground(scale, axis, layout, len(rows)),
+            *_intervals(rows, scale, layout),
+            *_texts(rows, layout),
+            *_title(group, layout),
+        ],
+        resolve={"scale": {"y": "independent"}},
+        width=layout.width,
+        height=layout.row * len(rows),
+        autosize={"type": "none"},
+        padding={"left": layout.left, "right": layout.right, "top": layout.top, "bottom": 26},
     )
-    return styled(chart)
 
 
 def _row(position: int, name: str, row: Comparison, axis: RatioAxis, layout: Layout) -> dict[str, Any]:
@@ -339,87 +338,95 @@ def _row(position: int, name: str, row: Comparison, axis: RatioAxis, layout: Lay
     }
 
 
-def _ground(altair: Any, scale: Any, axis: RatioAxis, layout: Layout, rows: int) -> tuple[Any, ...]:
+def _ground(scale: Specification, axis: RatioAxis, layout: Layout, rows: int) -> tuple[Specification, ...]:
     """The margin's band, the line of no change and the axis: behind the intervals, never behind text."""
-    x = altair.X("at:Q", scale=scale, axis=None)
+    x = quantitative("at", scale=scale, axis=None)
     every_row = range(rows) if layout.name_above else (0,)
     top = {True: 18, False: 0}[layout.name_above]
     tall = layout.row if layout.name_above else layout.row * rows
     ends = [{"top": row * tall + top, "end": (row + 1) * tall} for row in every_row]
     margin = {"at": 1 / (1 + axis.margin), "to": 1 + axis.margin}
-    band = altair.Chart(altair.InlineData(values=[{**margin, **end} for end in ends]))
-    none = altair.Chart(altair.InlineData(values=[{"at": 1.0, **end} for end in ends]))
-    y = altair.Y(
-        "top:Q", scale=altair.Scale(domain=[0, layout.row * rows], reverse=True, nice=False), axis=None
-    )
+    heights = {"domain": [0, layout.row * rows], "reverse": True, "nice": False}
+    line = {"x": x, "y": quantitative("top", scale=heights, axis=None), "y2": {"field": "end"}}
     return (
-        band.mark_rect(color=BAND, opacity=1).encode(x=x, x2=altair.X2("to:Q"), y=y, y2=altair.Y2("end:Q")),
-        *_marked(altair, x, axis, layout, rows),
-        none.mark_rule(color=MUTED).encode(x=x, y=y, y2=altair.Y2("end:Q")),
+        layer(
+            [{**margin, **end} for end in ends],
+            "rect",
+            {**line, "x2": {"field": "to"}},
+            color=BAND,
+            opacity=1,
+        ),
+        *_marked(x, axis, layout, rows),
+        layer([{"at": 1.0, **end} for end in ends], "rule", line, color=MUTED),
     )
 
 
-def _marked(altair: Any, x: Any, axis: RatioAxis, layout: Layout, rows: int) -> tuple[Any, ...]:
+def _marked(x: Specification, axis: RatioAxis, layout: Layout, rows: int) -> tuple[Specification, ...]:
     height = layout.row * rows
     marks = [tick._asdict() for tick in ticks_on(axis, left=layout.left, right=layout.right)]
-    ticks = altair.Chart(altair.InlineData(values=marks))
-    from_y = altair.YValue(height if layout.name_above else 0)
+    from_y = height if layout.name_above else 0
+    tick = {"x": x, "y": {"value": from_y}, "y2": {"value": height + 4}}
+    label = {"x": x, "y": {"value": height}, "text": text_of("label")}
+    dashes = [] if layout.name_above else [1, 3]
     return (
-        ticks.mark_rule(color=RULE, strokeDash=[] if layout.name_above else [1, 3]).encode(
-            x=x, y=from_y, y2=altair.Y2Value(height + 4)
-        ),
-        ticks.mark_text(fontSize=11, color=MUTED, baseline="top", dy=8).encode(
-            x=x, y=altair.YValue(height), text=altair.Text("label:N")
-        ),
+        layer(marks, "rule", tick, color=RULE, strokeDash=dashes),
+        layer(marks, "text", label, fontSize=11, color=MUTED, baseline="top", dy=8),
     )
 
 
-def _intervals(altair: Any, lines: Any, scale: Any, layout: Layout) -> tuple[Any, ...]:
+def _intervals(rows: list[dict[str, Any]], scale: Specification, layout: Layout) -> tuple[Specification, ...]:
     down = 8 if layout.name_above else 0
-    colour = altair.Color("colour:N", scale=None)
-    reach = lines.mark_rule(strokeWidth=3, yOffset=down)
-    point = lines.mark_point(size=56, strokeWidth=1.75, opacity=1, yOffset=down)
+    y, colour = row_encoding(len(rows)), as_it_is("colour")
+    reach = {
+        "x": quantitative("low", scale=scale, axis=None),
+        "x2": {"field": "high"},
+        "y": y,
+        "color": colour,
+    }
+    point = {
+        "x": quantitative("ratio", scale=scale, axis=None),
+        "y": y,
+        "stroke": as_it_is("colour"),
+        "fill": as_it_is("fill"),
+        "shape": as_it_is("shape"),
+    }
+    edge = {"text": text_of("edge"), "x": {"value": 0}, "y": y, "color": colour}
     # Above the interval, which may reach to the edge.
-    edge = lines.mark_text(align="left", fontSize=11, dx=10, dy=down if layout.name_above else -8)
+    edge_down = down if layout.name_above else -8
     return (
-        reach.encode(x=altair.X("low:Q", scale=scale, axis=None), x2=altair.X2("high:Q"), color=colour),
-        point.encode(
-            x=altair.X("ratio:Q", scale=scale, axis=None),
-            stroke=altair.Stroke("colour:N", scale=None),
-            fill=altair.Fill("fill:N", scale=None),
-            shape=altair.Shape("shape:N", scale=None),
-        ),
-        edge.encode(text=altair.Text("edge:N"), x=altair.XValue(0), color=colour),
+        layer(rows, "rule", reach, strokeWidth=3, yOffset=down),
+        layer(rows, "point", point, size=56, strokeWidth=1.75, opacity=1, yOffset=down),
+        layer(rows, "text", edge, align="left", fontSize=11, dx=10, dy=edge_down),
     )
 
 
-def _texts(altair: Any, lines: Any, layout: Layout) -> tuple[Any, ...]:
-    colour = altair.Color("colour:N", scale=None)
+def _texts(rows: list[dict[str, Any]], layout: Layout) -> tuple[Specification, ...]:
+    colour = as_it_is("colour")
+
+    def text(field: str, x: float, **style: Any) -> Specification:
+        encoding = {"text": text_of(field), "x": {"value": x}, "y": row_encoding(len(rows))}
+        return layer(rows, "text", encoding | ({} if "color" in style else {"color": colour}), **style)
+
     if layout.name_above:
-        name = lines.mark_text(align="left", dy=-8, fontSize=12, color=INK)
-        result = lines.mark_text(align="right", dy=-8, fontSize=12)
         return (
-            name.encode(text=altair.Text("name:N"), x=altair.XValue(0)),
-            result.encode(text=altair.Text("result:N"), x=altair.XValue(layout.width), color=colour),
+            text("name", 0, align="left", dy=-8, fontSize=12, color=INK),
+            text("result", layout.width, align="right", dy=-8, fontSize=12),
         )
-    name = lines.mark_text(align="right", fontSize=13, color=INK)
-    result = lines.mark_text(align="left", fontSize=13 if layout.intervals else 12)
-    spread = lines.mark_text(align="left", fontSize=12, color=MUTED)
+    size = 13 if layout.intervals else 12
     texts = (
-        name.encode(text=altair.Text("name:N"), x=altair.XValue(-12)),
-        result.encode(text=altair.Text("result:N"), x=altair.XValue(layout.width + 10), color=colour),
-        spread.encode(text=altair.Text("spread:N"), x=altair.XValue(layout.width + 104)),
+        text("name", -12, align="right", fontSize=13, color=INK),
+        text("result", layout.width + 10, align="left", fontSize=size),
+        text("spread", layout.width + 104, align="left", fontSize=12, color=MUTED),
     )
     return tuple(
         text for text, shown in zip(texts, (layout.cells, True, layout.intervals), strict=True) if shown
     )
 
 
-def _title(altair: Any, group: TreatmentComparisons, layout: Layout) -> tuple[Any, ...]:
+def _title(group: TreatmentComparisons, layout: Layout) -> tuple[Specification, ...]:
     """The treatment's name above its panel, where panels stand beside each other."""
     if layout.name_above or layout.intervals:
         return ()
     name = shortened(group.treatment, _title_cells(layout))
-    where = altair.Chart(altair.InlineData(values=[{"text": name}]))
-    title = where.mark_text(align="left", fontSize=13, fontWeight=600, color=INK)
-    return (title.encode(text=altair.Text("text:N"), x=altair.XValue(0), y=altair.YValue(-15)),)
+    encoding = {"text": text_of("text"), "x": {"value": 0}, "y": {"value": -15}}
+    return (layer([{"text": name}], "text", encoding, align="left", fontSize=13, fontWeight=600, color=INK),)
