@@ -53,7 +53,7 @@ def removals(surrogate: Surrogate, configuration: Configuration) -> list[tuple[s
         if holds(without(configuration, [name])):
             removable.append((name,))
             continue
-        pairs = ((name, other) for other in configuration if other != name)
+        pairs = ((name, partner) for partner in configuration if partner != name)
         removable += [pair for pair in pairs if holds(without(configuration, pair))][:1]
     return removable
 
@@ -78,11 +78,11 @@ def pruned(surrogate: Surrogate, configuration: Configuration, how: Pruning = BO
     guard is not known to be kept stays.
     """
     least = KEEP * surrogate.scores.goal.margin
-    whole = float(surrogate.gains([configuration])[0])
-    allowed = surrogate.scores.goal.margin + how.share * max(whole, 0.0)
+    gain = float(surrogate.gains([configuration])[0])
+    allowed = surrogate.scores.goal.margin + how.share * max(gain, 0.0)
 
     def may_stay(fewer: Configuration) -> bool:
-        return whole - float(surrogate.gains([fewer])[0]) <= allowed and surrogate.safe(fewer)
+        return gain - float(surrogate.gains([fewer])[0]) <= allowed and surrogate.safe(fewer)
 
     while configuration:
         weak = [loss for loss in losses(surrogate, configuration) if _excess(loss, least) < how.doubt]
@@ -90,7 +90,7 @@ def pruned(surrogate: Surrogate, configuration: Configuration, how: Pruning = BO
             break
         weak.sort(key=lambda loss: _excess(loss, least))
         fewer = next(
-            (rest for effect in weak if may_stay(rest := without(configuration, effect.names))), None
+            (smaller for effect in weak if may_stay(smaller := without(configuration, effect.names))), None
         )
         if fewer is None:
             break
@@ -128,9 +128,9 @@ def _safe(surrogate: Surrogate, candidate: Configuration) -> Configuration:
     """The candidate; where a run of it failed or exceeded a guard, the best of those that did not."""
     if not any(run.configuration == candidate and surrogate.unsafe(run) for run in surrogate.seen):
         return candidate
-    others = surrogate.distinct()
-    gains = surrogate.gains(others) if others else np.zeros(1)
-    return others[int(np.argmax(gains))] if gains.max() > 0 else {}
+    distinct = surrogate.distinct()
+    gains = surrogate.gains(distinct) if distinct else np.zeros(1)
+    return distinct[int(np.argmax(gains))] if gains.max() > 0 else {}
 
 
 def _doubt(loss: Loss, least: float) -> float:
@@ -162,7 +162,7 @@ def _idle(costs: Sequence[tuple[tuple[str, ...], float]], margin: float) -> list
     """Names that can go, the cheapest first, as long as their costs add up to less than the margin."""
     idle: list[str] = []
     total = 0.0
-    for names, cost in sorted(costs, key=lambda each: each[1]):
+    for names, cost in sorted(costs, key=lambda effect: effect[1]):
         total += max(cost, 0.0)
         if cost >= margin or total >= margin:
             break
@@ -187,15 +187,17 @@ class _Exact:
         self._measure([candidate])
         plain = [run for run in self._log.observations if not run.perturbation]
         good = [run for run in plain if not self._surrogate.unsafe(run)]
-        return max(good, key=lambda each: sum(self._surrogate.scores.of(each))).configuration if good else {}
+        return max(good, key=lambda run: sum(self._surrogate.scores.of(run))).configuration if good else {}
 
     def costs(self, candidate: Configuration) -> list[tuple[tuple[str, ...], float]]:
         """Each removal, and the log ratio that it costs."""
         names = removals(self._surrogate, candidate)
         self._measure([candidate, *(without(candidate, name) for name in names)])
-        here = self._score(candidate)
+        reference = self._score(candidate)
         scores = ((name, self._score(without(candidate, name))) for name in names)
-        return [(each, here - score) for each, score in scores if score is not None and here is not None]
+        return [
+            (each, reference - score) for each, score in scores if score is not None and reference is not None
+        ]
 
     def spared(self, candidate: Configuration, idle: Sequence[str], gone: Sequence[str] = ()) -> list[str]:
         """As many of these names as the candidate can do without together, as far as the runs reach.

@@ -117,11 +117,11 @@ def shares(runs: int, *, noise_free: bool, perturbations: int = 1, dimensions: i
         )
     calibrate = min(max(runs // 16, 3), 10)
     confirm = min(max(round(_CONFIRM * runs), (1 + EACH) * FEWEST_BLOCKS), (1 + EACH) * _MOST_BLOCKS)
-    rest = runs - calibrate - confirm
+    remaining = runs - calibrate - confirm
     # Contenders are run with and without what may be idle: of a small budget ablation has no runs of its own.
     ablate = round(0.2 * max(0, runs - 100))
-    contend = round(_CONTEND * (rest - ablate))
-    return Shares(calibrate, rest - ablate - contend, contend, ablate, confirm)
+    contend = round(_CONTEND * (remaining - ablate))
+    return Shares(calibrate, remaining - ablate - contend, contend, ablate, confirm)
 
 
 def _exact(runs: int, perturbations: int, dimensions: int) -> Shares:
@@ -133,16 +133,16 @@ def _exact(runs: int, perturbations: int, dimensions: int) -> Shares:
             f"A budget of {runs} runs is too small for a search.",
             hint=f"give at least {fewest}: --budget {fewest}",
         )
-    rest = max(runs - 1 - 2 * blocks - ablate, 4)
-    contend = rest // 3
-    return Shares(1, rest - contend, contend, runs - 1 - 2 * blocks - rest, 2 * blocks)
+    remaining = max(runs - 1 - 2 * blocks - ablate, 4)
+    contend = remaining // 3
+    return Shares(1, remaining - contend, contend, runs - 1 - 2 * blocks - remaining, 2 * blocks)
 
 
 def size_needed(gain: float, noise: float, most: ConfirmationSize) -> ConfirmationSize:
     """With the fewest blocks after which a gain (a logarithm) is shown in most searches; `most` where they
     are too few."""
-    sizes = (most._replace(blocks=each) for each in range(FEWEST_BLOCKS, most.blocks))
-    return next((each for each in sizes if each.shows(gain, noise)), most)
+    sizes = (most._replace(blocks=blocks) for blocks in range(FEWEST_BLOCKS, most.blocks))
+    return next((size for size in sizes if size.shows(gain, noise)), most)
 
 
 @dataclass(frozen=True)

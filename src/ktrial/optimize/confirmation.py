@@ -48,11 +48,11 @@ def broken(
     scores: ObjectiveFunction, fresh: Sequence[Observation], candidate: Configuration
 ) -> tuple[str, ...]:
     """The guards that its runs did not keep, and how many failed, each in a sentence."""
-    own = [run for run in fresh if run.configuration == candidate]
-    problems = [scores.failure(run) for run in own if scores.failure(run)]
-    broken = [f"{len(problems)} of {len(own)} runs failed: {problems[0]}"] if problems else []
+    runs = [run for run in fresh if run.configuration == candidate]
+    problems = [scores.failure(run) for run in runs if scores.failure(run)]
+    broken = [f"{len(problems)} of {len(runs)} runs failed: {problems[0]}"] if problems else []
     for guard in scores.goal.guards:
-        values = [run.values[guard.metric] for run in own if guard.metric in run.values]
+        values = [run.values[guard.metric] for run in runs if guard.metric in run.values]
         if values and (text := _breach(guard, values)):
             broken.append(text)
     return tuple(broken)
@@ -102,8 +102,8 @@ def confirm_exactly(
 ) -> Confirmation:
     """In noise-free mode: both under every perturbation, and the verdict of exact studies."""
     count = min(max(1, log.measuring.perturbations), max(1, log.left // 2))
-    wanted = [RunRequest(each, at, at) for at in range(count) for each in ({}, candidate)]
-    fresh = log.run(wanted, Purpose.CONFIRM)
+    requests = [RunRequest(configuration, at, at) for at in range(count) for configuration in ({}, candidate)]
+    fresh = log.run(requests, Purpose.CONFIRM)
     return Confirmation(compared_exactly(scores, fresh, candidate, mode), broken(scores, fresh, candidate))
 
 
@@ -114,8 +114,10 @@ def compared_exactly(
     comparisons = []
     for objective in scores.goal.objectives:
         arms = [
-            _arm(scores, label, [run for run in fresh if run.configuration == own], objective.metric)
-            for label, own in ((BASELINE, {}), (CANDIDATE, candidate))
+            _arm(
+                scores, label, [run for run in fresh if run.configuration == configuration], objective.metric
+            )
+            for label, configuration in ((BASELINE, {}), (CANDIDATE, candidate))
         ]
         metric = metric_of(scores.goal, objective.metric)
         margin, workload = scores.goal.margin, scores.goal.workload
@@ -162,13 +164,17 @@ def _shown(confirmation: Confirmation, goal: Goal) -> str:
     )
 
 
-def change_in_words(one: Comparison) -> str:
+def change_in_words(comparison: Comparison) -> str:
     """`rps +12.0 % (+10.1 … +13.9) (higher is better)`."""
-    if one.ratio is None:
-        return f"{one.metric} without a number"
-    better = "higher" if one.direction is Direction.HIGHER else "lower"
-    interval = f" ({tenths(one.low - 1)} … {tenths(one.high - 1)})" if one.low and one.high else ""
-    return f"{one.metric} {tenths(one.ratio - 1)} %{interval} ({better} is better)"
+    if comparison.ratio is None:
+        return f"{comparison.metric} without a number"
+    better = "higher" if comparison.direction is Direction.HIGHER else "lower"
+    interval = (
+        f" ({tenths(comparison.low - 1)} … {tenths(comparison.high - 1)})"
+        if comparison.low and comparison.high
+        else ""
+    )
+    return f"{comparison.metric} {tenths(comparison.ratio - 1)} %{interval} ({better} is better)"
 
 
 # Confirmation with noise: fresh runs of the finalists and the baseline, with verdicts.
@@ -208,18 +214,18 @@ def confirm(
     All intervals hold together (ktrial.stats.typical_groups), so that the answer may be chosen among them.
     """
     scores = surrogate.scores
-    wanted: list[Configuration] = [{}, *(finalist for finalist in finalists for _ in range(EACH))]
+    block: list[Configuration] = [{}, *(finalist for finalist in finalists for _ in range(EACH))]
     earlier = [run for run in log.observations if not run.configuration and not scores.failure(run)]
     fresh: list[Observation] = []
-    made = 0
-    while made < blocks and log.left >= len(wanted):
-        asked = [RunRequest(wanted[at], made) for at in rng.permutation(len(wanted))]
-        fresh += log.run(asked, Purpose.CONFIRM)
-        made += 1
+    completed = 0
+    while completed < blocks and log.left >= len(block):
+        requests = [RunRequest(block[at], completed) for at in rng.permutation(len(block))]
+        fresh += log.run(requests, Purpose.CONFIRM)
+        completed += 1
         if all(len(_failed(scores, fresh, finalist)) >= _FAILURES for finalist in finalists):
             break
     surrogate.learn(log.observations)
-    measured = _Measured(surrogate, finalists, expected, earlier, fresh, made)
+    measured = _Measured(surrogate, finalists, expected, earlier, fresh, completed)
     return [
         Confirmation(
             (measured.comparison(finalist),),
@@ -262,8 +268,8 @@ class _Measured:
 
     def runs(self, configuration: Configuration) -> list[Observation]:
         """Fresh ones that have a number."""
-        own = (run for run in self.fresh if run.configuration == configuration)
-        return [run for run in own if not self.surrogate.scores.failure(run)]
+        runs = (run for run in self.fresh if run.configuration == configuration)
+        return [run for run in runs if not self.surrogate.scores.failure(run)]
 
     def values(self, runs: Sequence[Observation]) -> Array:
         """Of the objective."""
@@ -277,9 +283,9 @@ class _Measured:
 
     def beside_baseline(self, finalist: Configuration) -> BlockedMetric:
         """A finalist's runs, each beside one of the baseline's latest: for warnings about them."""
-        own = [run for run in self.fresh if run.configuration == finalist]
-        before = [*self.earlier, *(run for run in self.fresh if not run.configuration)][-len(own) :]
-        rows = {BASELINE: before, self.label(finalist): own}
+        runs = [run for run in self.fresh if run.configuration == finalist]
+        before = [*self.earlier, *(run for run in self.fresh if not run.configuration)][-len(runs) :]
+        rows = {BASELINE: before, self.label(finalist): runs}
         count = max(map(len, rows.values()))
         values = {label: self._numbers(runs, count) for label, runs in rows.items()}
         orders = {
@@ -319,16 +325,16 @@ class _Measured:
 
     def warnings(self, finalist: Configuration) -> tuple[DataWarning, ...]:
         """About its runs, and where they are not as expected."""
-        told = tuple(map(_told, checks(self.beside_baseline(finalist), independent=True)))
+        warnings = tuple(map(_told, checks(self.beside_baseline(finalist), independent=True)))
         ratios = self.estimates(finalist)
         if not ratios or abs(self._apart(finalist)) < _APART:
-            return told
+            return warnings
         before, fresh = (tenths(ratios[name] - 1) for name in ("expected", "fresh"))
         text = (
             f"{self.label(finalist)}: the runs of the search let expect {before} %, fresh runs alone show "
             f"{fresh} %: further apart than chance makes them in 99 of 100 searches"
         )
-        return (*told, DataWarning(kind=WarningKind.SEARCH_DISAGREES, text=text, advice=_APART_ADVICE))
+        return (*warnings, DataWarning(kind=WarningKind.SEARCH_DISAGREES, text=text, advice=_APART_ADVICE))
 
     def _apart(self, finalist: Configuration) -> float:
         """Standard errors between fresh runs and what was expected."""
@@ -348,8 +354,8 @@ class _Measured:
         if not self.expected:
             return []
         sign = self.surrogate.scores.sign(0)
-        each = (self.expected[list(self.finalists).index(own)] for own in self._judgeable)
-        return [EarlierEstimate(sign * mean, deviation) for mean, deviation in each]
+        estimates = (self.expected[list(self.finalists).index(finalist)] for finalist in self._judgeable)
+        return [EarlierEstimate(sign * mean, deviation) for mean, deviation in estimates]
 
     @cached_property
     def _said(self) -> Groups | None:
@@ -360,25 +366,25 @@ class _Measured:
         values = list(map(self.values, arms))
         step = resolution(values)
         return typical_groups(
-            [np.log(each) for each in values],
+            [np.log(arm) for arm in values],
             np.log(self.values(self.earlier)),
             self._known,
             among=len(self.finalists),
-            hidden=[rounding([each], step) for each in values],
+            hidden=[rounding([arm], step) for arm in values],
         )
 
     def _judged(
-        self, finalist: Configuration, said: Groups, at: int, claim: Claim, before: float
+        self, finalist: Configuration, groups: Groups, at: int, claim: Claim, before: float
     ) -> Comparison:
         margin = self.goal.margin
         reason = f"the interval holds both 1 and more than the margin ({margin * 100:.3g} %)"
         return self._unjudged(finalist).model_copy(
             update={
                 "baseline_value": before,
-                "value": before * math.exp(said.means[at]),
-                "ratio": math.exp(said.means[at]),
-                "low": math.exp(said.low[at]),
-                "high": math.exp(said.high[at]),
+                "value": before * math.exp(groups.means[at]),
+                "ratio": math.exp(groups.means[at]),
+                "low": math.exp(groups.low[at]),
+                "high": math.exp(groups.high[at]),
                 "verdict": verdict_of(claim, self._empty.metric.direction),
                 "reason": f"after {self.blocks} blocks {reason}" if claim is Claim.NONE else "",
             }
@@ -417,8 +423,8 @@ _FEWEST_POINTS = 2
 
 def runs_for_front(shares: Shares, runs: int, *, noise_free: bool) -> int:
     """Runs to be put by: as many as for one answer, and enough for two points where the budget has them."""
-    wanted = (_FEWEST_POINTS + 1) * (shares.confirm // 2 if noise_free else _FEWEST_BLOCKS)
-    return max(shares.confirm, min(wanted, runs // 2))
+    fewest = (_FEWEST_POINTS + 1) * (shares.confirm // 2 if noise_free else _FEWEST_BLOCKS)
+    return max(shares.confirm, min(fewest, runs // 2))
 
 
 def points_to_confirm(
@@ -433,9 +439,9 @@ def points_to_confirm(
     points = [balanced] if (balanced := _balanced(changed, goal)) else []
     # The far end and the middle: the other end is next to the baseline, and says little.
     ends = [point.configuration for point in (*changed[:1], *changed[len(changed) // 2 :][:1])]
-    for one in (candidate, *ends):
-        if one and one not in points:
-            points.append(one)
+    for point in (candidate, *ends):
+        if point and point not in points:
+            points.append(point)
     each = 1 if noise_free else _FEWEST_BLOCKS
     return points[: max(1, min(_MOST_POINTS, runs // each - 1))]
 
@@ -447,7 +453,8 @@ def _balanced(points: Sequence[FrontPoint], goal: Goal) -> Configuration:
     def gains(point: FrontPoint) -> list[float]:
         pairs = zip(point.ratios, goal.objectives, strict=True)
         return sorted(
-            math.log(ratio) * (1 if one.direction is Direction.HIGHER else -1) for ratio, one in pairs
+            math.log(ratio) * (1 if comparison.direction is Direction.HIGHER else -1)
+            for ratio, comparison in pairs
         )
 
     promising = [point for point in points if gains(point)[0] >= 0 and gains(point)[1] > goal.margin]
@@ -465,21 +472,21 @@ def confirm_front(
 
     `runs`: how many may be made. Blocks of one run of the baseline and of each point, in random order.
     """
-    wanted = [{}, *points]
-    blocks = min(runs, log.left) // len(wanted)
+    block = [{}, *points]
+    blocks = min(runs, log.left) // len(block)
     if not points or not blocks:
         return []
     design = SequentialDesign(margin=scores.goal.margin, looks=usual_looks(max(blocks, _FEWEST_BLOCKS)))
     fresh: list[Observation] = []
     ahead: int | None = design.looks[0]
-    made = 0
-    while ahead is not None and made < blocks and log.left >= len(wanted):
-        for _ in range(min(ahead, blocks) - made):
-            asked = [RunRequest(wanted[at], made) for at in rng.permutation(len(wanted))]
-            fresh += log.run(asked, Purpose.CONFIRM)
-            made += 1
-        ahead = look(_measured(scores, fresh, points, made), design, final=made >= blocks).next_look
-    judged = look(_measured(scores, fresh, points, made), design, final=True)
+    completed = 0
+    while ahead is not None and completed < blocks and log.left >= len(block):
+        for _ in range(min(ahead, blocks) - completed):
+            requests = [RunRequest(block[at], completed) for at in rng.permutation(len(block))]
+            fresh += log.run(requests, Purpose.CONFIRM)
+            completed += 1
+        ahead = look(_measured(scores, fresh, points, completed), design, final=completed >= blocks).next_look
+    judged = look(_measured(scores, fresh, points, completed), design, final=True)
     return [
         Confirmation(
             tuple(comparison for comparison in judged.comparisons if comparison.treatment == _label(at)),
@@ -494,12 +501,12 @@ def confirm_front_exactly(
     log: EvaluationLog, scores: ObjectiveFunction, points: Sequence[Configuration], mode: Mode, runs: int
 ) -> list[Confirmation]:
     """In noise-free mode: each under every perturbation."""
-    wanted = [{}, *points]
-    count = min(max(1, log.measuring.perturbations), min(runs, log.left) // len(wanted))
+    configurations = [{}, *points]
+    count = min(max(1, log.measuring.perturbations), min(runs, log.left) // len(configurations))
     if not points or not count:
         return []
-    asked = [RunRequest(each, at, at) for at in range(count) for each in wanted]
-    fresh = log.run(asked, Purpose.CONFIRM)
+    requests = [RunRequest(configuration, at, at) for at in range(count) for configuration in configurations]
+    fresh = log.run(requests, Purpose.CONFIRM)
     return [
         Confirmation(compared_exactly(scores, fresh, point, mode), broken(scores, fresh, point))
         for point in points
@@ -511,18 +518,20 @@ def with_confirmations(
 ) -> tuple[FrontPoint, ...]:
     """The front's points with what confirmation says of them; one that trades stays, whatever the model says
     of it by now."""
-    said = {_key(point): one for point, one in zip(points, confirmed, strict=False)}
+    confirmed_points = {
+        _key(point): confirmation for point, confirmation in zip(points, confirmed, strict=False)
+    }
     points = points[: len(confirmed)]
-    there = {_key(point.configuration) for point in front}
-    lost = [point for point in points if _key(point) not in there and said[_key(point)].trades]
+    of_front = {_key(point.configuration) for point in front}
+    lost = [point for point in points if _key(point) not in of_front and confirmed_points[_key(point)].trades]
     return (
         *(
-            point.model_copy(update={"comparisons": said[_key(point.configuration)].comparisons})
-            if _key(point.configuration) in said
+            point.model_copy(update={"comparisons": confirmed_points[_key(point.configuration)].comparisons})
+            if _key(point.configuration) in confirmed_points
             else point
             for point in front
         ),
-        *(_front_point(point, said[_key(point)].comparisons) for point in lost),
+        *(_front_point(point, confirmed_points[_key(point)].comparisons) for point in lost),
     )
 
 
@@ -534,9 +543,9 @@ def _front_point(point: Configuration, comparisons: tuple[Comparison, ...]) -> F
 def conflict(points: Sequence[Configuration], confirmed: Sequence[Confirmation]) -> str:
     """What the points trade, in a sentence; empty where none is better in one and worse in the other."""
     trades = [
-        f"{_named(point)}: {' and '.join(map(change_in_words, one.comparisons))}"
-        for point, one in zip(points, confirmed, strict=False)
-        if one.trades
+        f"{_named(point)}: {' and '.join(map(change_in_words, confirmation.comparisons))}"
+        for point, confirmation in zip(points, confirmed, strict=False)
+        if confirmation.trades
     ]
     if not trades:
         return ""

@@ -28,11 +28,11 @@ def kept(
     `confirmed`: what confirmation says of the answer. `exact`: without noise, where the runs themselves tell.
     """
     by_gain = sorted(losses(surrogate, answer), key=lambda loss: -loss.mean)
-    effects = tuple(_effect(surrogate, answer, each, exact=exact) for each in by_gain)
+    effects = tuple(_effect(surrogate, answer, names, exact=exact) for names in by_gain)
     if len(effects) != 1 or confirmed is None or confirmed.ratio is None:
         return effects
-    whole = {"ratio": confirmed.ratio, "low": confirmed.low, "high": confirmed.high}
-    return (effects[0].model_copy(update=whole),)
+    numbers = {"ratio": confirmed.ratio, "low": confirmed.low, "high": confirmed.high}
+    return (effects[0].model_copy(update=numbers),)
 
 
 def dropped(surrogate: Surrogate, explored: Configuration, answer: Configuration) -> tuple[Effect, ...]:
@@ -71,8 +71,8 @@ def _measured(surrogate: Surrogate, configuration: Configuration, fewer: Configu
     plain = [run for run in surrogate.seen if not run.perturbation and surrogate.scores.of(run)]
     metric = surrogate.scores.goal.objectives[0].metric
     values = [
-        next((run.values[metric] for run in plain if run.configuration == wanted), None)
-        for wanted in (configuration, fewer)
+        next((run.values[metric] for run in plain if run.configuration == arm), None)
+        for arm in (configuration, fewer)
     ]
     return None if values[0] is None or values[1] is None else values[0] / values[1]
 
@@ -91,11 +91,11 @@ def importance(surrogate: Surrogate, seed: int) -> tuple[Importance, ...]:
     rng = np.random.default_rng([seed, 5])
     places = [encoding.configuration(encoding.random_point(rng)) for _ in range(2 * _PLACES)]
     rows = response.frame.rows(places)
-    some, other = rows[:_PLACES], rows[_PLACES:]
+    some, resampled = rows[:_PLACES], rows[_PLACES:]
     tables = [some]
     for at in range(some.shape[1]):
         moved = some.copy()
-        moved[:, at] = other[:, at]
+        moved[:, at] = resampled[:, at]
         tables.append(moved)
     drawn = _draws(*response.gain_of(np.concatenate(tables)), rng).reshape(_DRAWS, len(tables), _PLACES)
     apart = 0.5 * ((drawn[:, 1:] - drawn[:, :1]) ** 2).mean(axis=2)
@@ -105,7 +105,7 @@ def importance(surrogate: Surrogate, seed: int) -> tuple[Importance, ...]:
         Importance(name=name, share=float(middle[at]), low=float(low[at]), high=float(high[at]))
         for at, name in enumerate(encoding.space.names)
     ]
-    return tuple(sorted(importances, key=lambda each: -each.share))
+    return tuple(sorted(importances, key=lambda importance: -importance.share))
 
 
 def _draws(mean: Array, covariance: Array, rng: np.random.Generator) -> Array:
@@ -123,8 +123,8 @@ def interactions(surrogate: Surrogate, answer: Configuration) -> tuple[TunedInte
         corners = [without(answer, names) for names in ((first, second), (second,), (first,), ())]
         if all(map(holds, corners)):
             ranked.append(_interaction(surrogate, answer, (first, second), corners))
-    ranked.sort(key=lambda each: -each[0])
-    return tuple(each for _, each in ranked[:_MOST_INTERACTIONS])
+    ranked.sort(key=lambda pair: -pair[0])
+    return tuple(pair for _, pair in ranked[:_MOST_INTERACTIONS])
 
 
 def _interaction(

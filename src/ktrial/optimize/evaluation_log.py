@@ -92,11 +92,11 @@ class EvaluationLog:
     @property
     def runs(self) -> int:
         """The runs of the whole budget, as far as its seconds reach; at least those that were made."""
-        known = [self.budget.runs] if self.budget.runs is not None else []
+        limits = [self.budget.runs] if self.budget.runs is not None else []
         if self.budget.seconds is not None and self.observations:
             left = max(0.0, self.budget.seconds - self.seconds) / self._each()
-            known.append(len(self.observations) + int(left))
-        return max(len(self.observations), min(known)) if known else 10**6
+            limits.append(len(self.observations) + int(left))
+        return max(len(self.observations), min(limits)) if limits else 10**6
 
     @property
     def left(self) -> int:
@@ -108,18 +108,18 @@ class EvaluationLog:
         """What the runs took; those at once share the clock."""
         return sum(run.seconds for run in self.observations) / self.measuring.at_once
 
-    def run(self, wanted: Sequence[RunRequest], purpose: Purpose, text: str = "") -> list[Observation]:
+    def run(self, requests: Sequence[RunRequest], purpose: Purpose, text: str = "") -> list[Observation]:
         """Measure, or take from what was done; in the order of asking. Raises NotTheSameSearch."""
         first = len(self.observations)
         asks = [
             Ask(
-                configuration=each.configuration,
+                configuration=request.configuration,
                 purpose=purpose,
                 order=first + at,
-                block=each.block,
-                perturbation=each.perturbation,
+                block=request.block,
+                perturbation=request.perturbation,
             )
-            for at, each in enumerate(wanted)
+            for at, request in enumerate(requests)
         ]
         self.say(purpose, text)
         answered = {ask.order: seen for ask in asks if (seen := self._answered(ask))}
@@ -163,14 +163,14 @@ class ObjectiveFunction:
         """Why the run counts as failed: its own failure, or a value that is not there or not above zero."""
         if seen.failure:
             return seen.failure
-        for each in self.goal.objectives:
-            value = seen.values.get(each.metric)
+        for objective in self.goal.objectives:
+            value = seen.values.get(objective.metric)
             if value is None:
-                return f"it gave no {each.metric}"
+                return f"it gave no {objective.metric}"
             if not math.isfinite(value):
-                return f"its {each.metric} is {value:g}, which is no finite number"
+                return f"its {objective.metric} is {value:g}, which is no finite number"
             if value <= 0:
-                return f"its {each.metric} is {value:g}, which is not above zero"
+                return f"its {objective.metric} is {value:g}, which is not above zero"
         missing = [guard.metric for guard in self.goal.guards if guard.metric not in seen.values]
         return f"it gave no {missing[0]}" if missing else ""
 

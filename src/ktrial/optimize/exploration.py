@@ -79,8 +79,8 @@ def calibrate(log: EvaluationLog, scores: ObjectiveFunction, runs: int) -> None:
                 hint="its changes are told as ratios: take another metric for the objective, or make it a "
                 "guard",
             )
-    rest = log.run([RunRequest({})] * (runs - 1), Purpose.CALIBRATE)
-    problems = [problem for run in rest if (problem := scores.failure(run))]
+    baseline = log.run([RunRequest({})] * (runs - 1), Purpose.CALIBRATE)
+    problems = [problem for run in baseline if (problem := scores.failure(run))]
     if len(problems) > runs // 2:
         raise BaselineFailed(problems[0])
 
@@ -181,10 +181,10 @@ class Explorer:
             chosen = self._encoding.in_order_of_cost(self._new(choose, size - due if size > 1 else size))
             if not chosen:
                 return
-            wanted = [RunRequest(configuration) for configuration in chosen]
+            requests = [RunRequest(configuration) for configuration in chosen]
             if due:
-                wanted.insert(int(self._rng.integers(len(wanted) + 1)), RunRequest({}))
-            self._log.run(wanted[:left], purpose)
+                requests.insert(int(self._rng.integers(len(requests) + 1)), RunRequest({}))
+            self._log.run(requests[:left], purpose)
 
     def _new(self, choose: _Choose, count: int) -> list[Configuration]:
         """As chosen; without noise nothing is run twice, so that a small space may be used up."""
@@ -192,7 +192,11 @@ class Explorer:
             return self._takeable(choose(count))
         new: list[Configuration] = []
         for _ in range(_TRIES):
-            more = [each for each in self._takeable(choose(count - len(new))) if not self._was_run(each)]
+            more = [
+                configuration
+                for configuration in self._takeable(choose(count - len(new)))
+                if not self._was_run(configuration)
+            ]
             new += [
                 configuration
                 for at, configuration in enumerate(more)
@@ -207,7 +211,7 @@ class Explorer:
         refused = self._never_taken()
         if not refused:
             return chosen
-        rest = [
+        remaining = [
             {
                 name: value
                 for name, value in configuration.items()
@@ -217,7 +221,7 @@ class Explorer:
         ]
         return [
             configuration
-            for configuration in rest
+            for configuration in remaining
             if configuration and self._encoding.space.holds(configuration)
         ] or chosen
 
@@ -226,17 +230,17 @@ class Explorer:
         seen = self._log.observations
         taken = {name for run in seen if not run.refused for name in run.configuration}
         refused: dict[str, list[Configuration]] = defaultdict(list)
-        for each in seen:
-            if each.refused and each.refused not in taken:
-                refused[each.refused].append(each.configuration)
+        for run in seen:
+            if run.refused and run.refused not in taken:
+                refused[run.refused].append(run.configuration)
         return {name: where for name, where in refused.items() if len(where) >= _REFUSALS}
 
     def _was_run(self, configuration: Configuration) -> bool:
         return any(run.configuration == configuration for run in self._log.observations)
 
     def _baseline_due(self, size: int) -> bool:
-        own = [at for at, run in enumerate(self._log.observations) if not run.configuration]
-        return len(self._log.observations) + size - (own[-1] if own else -1) > EVERY
+        baseline_runs = [at for at, run in enumerate(self._log.observations) if not run.configuration]
+        return len(self._log.observations) + size - (baseline_runs[-1] if baseline_runs else -1) > EVERY
 
     def _look_at_guards(self) -> None:
         good = [run for run in self._log.observations if not self._scores.failure(run)]

@@ -29,13 +29,13 @@ _WORSE = 0.1
 def shortlist(surrogate: Surrogate, chosen: Sequence[Configuration]) -> list[Configuration]:
     """What promises a gain: of these, the one with the fewest knobs first, and the best that was run."""
     run = surrogate.distinct()
-    seen = max(run, key=lambda each: float(surrogate.gains([each])[0]), default={})
+    seen = max(run, key=lambda configuration: float(surrogate.gains([configuration])[0]), default={})
     unsafe = [run.configuration for run in surrogate.seen if surrogate.unsafe(run)]
     finalists: list[Configuration] = []
-    for each in (*chosen, seen):
-        fit = each and each not in finalists and each not in unsafe
-        if fit and float(surrogate.gains([each])[0]) > 0:
-            finalists.append(each)
+    for configuration in (*chosen, seen):
+        fit = configuration and configuration not in finalists and configuration not in unsafe
+        if fit and float(surrogate.gains([configuration])[0]) > 0:
+            finalists.append(configuration)
     return finalists
 
 
@@ -60,8 +60,8 @@ def fitting(
 def _most(surrogate: Surrogate, count: int, runs: int) -> ConfirmationSize:
     """Of so many finalists with so many runs; the smallest that judges anything, where they are fewer."""
     failure = surrogate.scores.failure
-    own = (run for run in surrogate.seen if not run.configuration)
-    baseline = sum(not failure(run) for run in own)
+    baseline_runs = (run for run in surrogate.seen if not run.configuration)
+    baseline = sum(not failure(run) for run in baseline_runs)
     return ConfirmationSize(count, max(runs // (1 + EACH * count), 1), baseline)
 
 
@@ -80,9 +80,13 @@ def _first(surrogate: Surrogate, finalists: Sequence[Configuration], count: int)
 
 def answer_among(surrogate: Surrogate, confirmed: Sequence[Configuration]) -> Configuration:
     """The one with the fewest knobs that is as good as the best, by all runs."""
-    gains = [float(each) for each in surrogate.gains(confirmed)]
+    gains = [float(gain) for gain in surrogate.gains(confirmed)]
     allowed = _AS_GOOD * surrogate.scores.goal.margin + _WORSE * max(*gains, 0.0)
-    good = [each for each, gain in zip(confirmed, gains, strict=True) if gain >= max(gains) - allowed]
+    good = [
+        configuration
+        for configuration, gain in zip(confirmed, gains, strict=True)
+        if gain >= max(gains) - allowed
+    ]
     return min(good, key=len)
 
 
@@ -111,8 +115,8 @@ class _Priced:
     def worth(self, table: Numbers) -> Array:
         """Shape (rows,); -inf where the guards would not be kept."""
         rows = self.surrogate.lattice.coordinates(table)
-        each = PRICE * self.surrogate.scores.goal.margin + self.idle * (1 - self.terms.acting)
-        worth = self.terms.expected(rows) - (table != 0) @ each
+        price = PRICE * self.surrogate.scores.goal.margin + self.idle * (1 - self.terms.acting)
+        worth = self.terms.expected(rows) - (table != 0) @ price
         return np.where(self.surrogate.safe_rows(table), worth, -np.inf)
 
     def climbed(self, row: Numbers) -> tuple[float, Numbers]:
@@ -159,7 +163,7 @@ def smallest_answer(
     margins; empty where nothing promises any gain."""
     choice = _Priced(surrogate, terms, idle * surrogate.scores.goal.margin)
     run = surrogate.lattice.rows(surrogate.distinct())
-    rows = [*surrogate.lattice.rows([each for each in starts if each])]
+    rows = [*surrogate.lattice.rows([start for start in starts if start])]
     if len(run):
         rows.append(run[int(np.argmax(choice.worth(run)))])
     ends = [choice.climbed(row) for row in rows]

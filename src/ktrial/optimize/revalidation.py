@@ -92,11 +92,11 @@ def revalidation_of(study: Study, tuned: Tuned, *, blocks: int) -> Study:
 
 def next_revalidation(store: Store, study: Study) -> Study:
     """The newest stored one like this that was interrupted; otherwise this one, with a seed of its own."""
-    for each in reversed(store.studies()):
-        if each.study == study.model_copy(update={"seed": each.study.seed}):
-            trials = store.trials(each.id, counted=False)
-            if _goes_on(each.study, trials):
-                return each.study
+    for earlier in reversed(store.studies()):
+        if earlier.study == study.model_copy(update={"seed": earlier.study.seed}):
+            trials = store.trials(earlier.id, counted=False)
+            if _goes_on(earlier.study, trials):
+                return earlier.study
     return study.model_copy(update={"seed": secrets.randbelow(2**31)})
 
 
@@ -106,41 +106,57 @@ def _goes_on(study: Study, trials: Sequence[Trial]) -> bool:
     return interim.InterimData(study, trials).blocks_wanted(metrics_of(study, trials)) is not None
 
 
-def judged(tuned: Tuned, now: Sequence[Comparison]) -> RevalidationOutcome:
+def judged(tuned: Tuned, comparisons: Sequence[Comparison]) -> RevalidationOutcome:
     """What the new comparisons say of the answer, or of the candidate: better, within the goal's guards."""
-    outcome = _judged(tuned.comparisons[0], now, tuned.goal)
+    outcome = _judged(tuned.comparisons[0], comparisons, tuned.goal)
     return outcome if tuned.confirmed else _OF_CANDIDATE.get(outcome, outcome)
 
 
-def shown_again(study: Study, tuned: Tuned, now: Sequence[Comparison]) -> Tuned:
+def shown_again(study: Study, tuned: Tuned, again: Sequence[Comparison]) -> Tuned:
     """The search's result with what the new comparisons show of its objectives in the place of its own.
 
     For an answer's files. The own effect of a knob that is all of the answer is what is shown as well.
     """
     metrics = [objective.metric for objective in tuned.goal.objectives]
-    objectives = [one for one in now if (one.workload, one.metric) in _objectives(tuned.goal)]
-    comparisons = tuple(sorted(objectives, key=lambda one: metrics.index(one.metric)))
-    answer, kept = measured_again(study, tuned), tuned.kept
+    objectives = [
+        comparison
+        for comparison in again
+        if (comparison.workload, comparison.metric) in _objectives(tuned.goal)
+    ]
+    comparisons = tuple(sorted(objectives, key=lambda comparison: metrics.index(comparison.metric)))
+    answer, effects = measured_again(study, tuned), tuned.kept
     if len(answer) == 1 and comparisons and comparisons[0].ratio is not None:
-        one = comparisons[0]
-        kept = tuple(
-            each.model_copy(update={"ratio": one.ratio, "low": one.low, "high": one.high}) for each in kept
+        comparison = comparisons[0]
+        effects = tuple(
+            effect.model_copy(
+                update={"ratio": comparison.ratio, "low": comparison.low, "high": comparison.high}
+            )
+            for effect in effects
         )
-    return tuned.model_copy(update={"confirmed": answer, "comparisons": comparisons, "kept": kept})
+    return tuned.model_copy(update={"confirmed": answer, "comparisons": comparisons, "kept": effects})
 
 
 def _objectives(goal: Goal) -> set[tuple[str, str]]:
     return {(goal.workload, objective.metric) for objective in goal.objectives}
 
 
-def _judged(before: Comparison, now: Sequence[Comparison], goal: Goal) -> RevalidationOutcome:
+def _judged(before: Comparison, comparisons: Sequence[Comparison], goal: Goal) -> RevalidationOutcome:
     if any(
-        guard.metric == one.metric and one.value is not None and not guard.keeps(one.value)
+        guard.metric == comparison.metric
+        and comparison.value is not None
+        and not guard.keeps(comparison.value)
         for guard in goal.guards
-        for one in now
+        for comparison in comparisons
     ):
         return RevalidationOutcome.NO
-    same = next((one for one in now if (one.workload, one.metric) == (before.workload, before.metric)), None)
+    same = next(
+        (
+            comparison
+            for comparison in comparisons
+            if (comparison.workload, comparison.metric) == (before.workload, before.metric)
+        ),
+        None,
+    )
     if same is None or same.verdict is Verdict.INCONCLUSIVE:
         return RevalidationOutcome.UNKNOWN
     if same.verdict is not Verdict.BETTER:
@@ -148,9 +164,9 @@ def _judged(before: Comparison, now: Sequence[Comparison], goal: Goal) -> Revali
     return RevalidationOutcome.SMALLER if _smaller(before, same) else RevalidationOutcome.YES
 
 
-def _smaller(before: Comparison, now: Comparison) -> bool:
+def _smaller(before: Comparison, after: Comparison) -> bool:
     """Whether the new interval lies wholly on the side of the smaller gain."""
-    if before.low is None or before.high is None or now.low is None or now.high is None:
+    if before.low is None or before.high is None or after.low is None or after.high is None:
         return False
     higher = before.direction.value == "higher"
-    return now.high < before.low if higher else now.low > before.high
+    return after.high < before.low if higher else after.low > before.high

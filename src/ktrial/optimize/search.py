@@ -136,7 +136,7 @@ class _TuningSearch:
         What the kernel refused to set is known: it is no setting.
         """
         tried = [run for run in self.log.observations if run.configuration and not run.refused]
-        failed = [problem for each in tried if (problem := self.scores.failure(each))]
+        failed = [problem for run in tried if (problem := self.scores.failure(run))]
         if 2 * len(failed) > len(tried) and not (confirmation and confirmation.better):
             raise SearchFailed(
                 f"Of {len(tried)} runs with other settings {len(failed)} failed, so that it is not known "
@@ -147,8 +147,8 @@ class _TuningSearch:
 
     def _calibrated(self) -> tuple[Shares, float]:
         """The shares, and the noise as the first runs show it; 0 in noise-free mode."""
-        known = self.budget.runs
-        calibrate(self.log, self.scores, self._shares(known).calibrate if known else 1)
+        runs = self.budget.runs
+        calibrate(self.log, self.scores, self._shares(runs).calibrate if runs else 1)
         shared = self._shares(self.log.runs)
         if (more := shared.calibrate - len(self.log.observations)) > 0:
             calibrate(self.log, self.scores, more)
@@ -198,21 +198,25 @@ class _TuningSearch:
         size = size.with_runs(self.log.left)
         expected = terms.estimates(surrogate.lattice.coordinates(surrogate.lattice.rows(finalists)))
         self.log.say(Purpose.CONFIRM, f"confirming {' and '.join(map(_knobs, finalists))} on fresh runs")
-        said = confirm(self.log, surrogate, finalists, expected, size.blocks, self.rng)
+        confirmations = confirm(self.log, surrogate, finalists, expected, size.blocks, self.rng)
         self.confirmed_with = size
         self.finalists = tuple(
             Finalist(
-                configuration=each,
-                comparison=one.comparisons[0],
-                fresh=one.fresh,
-                expected=one.expected,
-                broken=one.broken,
+                configuration=finalist,
+                comparison=confirmation.comparisons[0],
+                fresh=confirmation.fresh,
+                expected=confirmation.expected,
+                broken=confirmation.broken,
             )
-            for each, one in zip(finalists, said, strict=True)
+            for finalist, confirmation in zip(finalists, confirmations, strict=True)
         )
-        better = [each for each, one in zip(finalists, said, strict=True) if one.better]
+        better = [
+            finalist
+            for finalist, confirmation in zip(finalists, confirmations, strict=True)
+            if confirmation.better
+        ]
         chosen = answer_among(surrogate, better or finalists)
-        return explored, chosen, said[finalists.index(chosen)]
+        return explored, chosen, confirmations[finalists.index(chosen)]
 
     def _searched_on(self, surrogate: Surrogate, explored: Configuration, shared: Shares) -> Configuration:
         """The model's best, after those runs that are put by and that confirmation does not need."""
@@ -332,7 +336,7 @@ class _TuningSearch:
         good = [run for run in runs if self.scores.of(run) and not self.scores.excess(run)]
         if not good:
             return None
-        best = max(good, key=lambda each: self.scores.of(each)[0])
+        best = max(good, key=lambda run: self.scores.of(run)[0])
         metric = self.goal.objectives[0].metric
         return best.values[metric] / self._baseline()[metric]
 

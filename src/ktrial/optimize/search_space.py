@@ -52,22 +52,24 @@ def with_space(study: Study, machine: Machine, resources: Resources, observer: O
     search = study.search
     if search is None:
         raise AssertionError("a study without a search has no space")
-    wanted = searched_knobs(search.knobs)
-    kernels = next((each.values for each in wanted if each.name == KERNEL), ())
-    made = _SpaceBuilder(study, _options(study, resources, observer), kernels)
-    at_run_time = tuple(each for each in wanted if made.at_run_time(each))
+    searched = searched_knobs(search.knobs)
+    kernels = next((knob.values for knob in searched if knob.name == KERNEL), ())
+    builder = _SpaceBuilder(study, _options(study, resources, observer), kernels)
+    at_run_time = tuple(knob for knob in searched if builder.at_run_time(knob))
     in_force: dict[str, str] = {}
     if at_run_time:
-        beside = searched_knobs(_partners(each.name for each in at_run_time))
-        here = read_knobs(study, (*at_run_time, *beside), machine, resources, observer)
-        made.read(at_run_time, here)
-        in_force = _in_force(here.system, _partners(dimension.name for dimension in made.dimensions))
-    names = [each.name for each in wanted]
-    dimensions = tuple(sorted(made.dimensions, key=lambda one: (one.cost.rank, _place(one.name, names))))
+        beside = searched_knobs(_partners(knob.name for knob in at_run_time))
+        running = read_knobs(study, (*at_run_time, *beside), machine, resources, observer)
+        builder.read(at_run_time, running)
+        in_force = _in_force(running.system, _partners(dimension.name for dimension in builder.dimensions))
+    names = [knob.name for knob in searched]
+    dimensions = tuple(
+        sorted(builder.dimensions, key=lambda dimension: (dimension.cost.rank, _place(dimension.name, names)))
+    )
     if not dimensions:
-        raise SpaceEmpty(hint=_commonest(made.left_out))
+        raise SpaceEmpty(hint=_commonest(builder.left_out))
     space = Space(dimensions=dimensions, constraints=constraints_of(dimensions, in_force))
-    update = {"space": space, "left_out": tuple(made.left_out)}
+    update = {"space": space, "left_out": tuple(builder.left_out)}
     return study.model_copy(update={"search": search.model_copy(update=update)})
 
 
@@ -86,26 +88,28 @@ class Options:
     builder: Builder
     progress: Progress
 
-    def dimension(self, wanted: SearchedKnob) -> Dimension | str:
+    def dimension(self, searched: SearchedKnob) -> Dimension | str:
         """What is searched of the option, or why nothing is.
 
         Raises KernelError where the source does not take one of the values (OptionNotTaken).
         """
-        name = f"CONFIG_{wanted.name.removeprefix(OPTION)}"
-        now = self.builder.configured(self.build, self.progress).get(name, NOT_SET)
-        edges = () if wanted.low is None else (str(wanted.low), str(wanted.high))
-        for value in wanted.values or edges:
-            if value != now:
+        name = f"CONFIG_{searched.name.removeprefix(OPTION)}"
+        default = self.builder.configured(self.build, self.progress).get(name, NOT_SET)
+        edges = () if searched.low is None else (str(searched.low), str(searched.high))
+        for value in searched.values or edges:
+            if value != default:
                 self._try(name, value)
-        choices = tuple(dict.fromkeys((now, *wanted.values)))
-        if wanted.values and choices == (now,):
-            return f"it is {now} already, and no other value is given"
+        choices = tuple(dict.fromkeys((default, *searched.values)))
+        if searched.values and choices == (default,):
+            return f"it is {default} already, and no other value is given"
         return Dimension(
-            name=wanted.name,
+            name=searched.name,
             cost=Cost.BUILD,
-            range=range_of(wanted.low, wanted.high) if wanted.low is not None and wanted.high else None,
-            choices=choices if wanted.values else (),
-            default=now,
+            range=range_of(searched.low, searched.high)
+            if searched.low is not None and searched.high
+            else None,
+            choices=choices if searched.values else (),
+            default=default,
             summary="an option of the kernel's build",
         )
 
@@ -128,9 +132,9 @@ def _options(study: Study, resources: Resources, observer: Observer) -> Options 
 def _commonest(left_out: Sequence[LeftOut]) -> str:
     """The reasons for which most was left out: `vm.swappiness and 22 more: only root may write its file`."""
     by_reason: dict[str, list[str]] = {}
-    for one in left_out:
-        by_reason.setdefault(one.reason, []).append(one.name)
-    most = sorted(by_reason.items(), key=lambda one: -len(one[1]))[:2]
+    for omission in left_out:
+        by_reason.setdefault(omission.reason, []).append(omission.name)
+    most = sorted(by_reason.items(), key=lambda reason_and_names: -len(reason_and_names[1]))[:2]
     return "; ".join(
         f"{names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''}: {reason}"
         for reason, names in most
@@ -180,102 +184,108 @@ class _SpaceBuilder:
     def _boots(self) -> bool:
         return self.study.machine.kind != "host"
 
-    def at_run_time(self, wanted: SearchedKnob) -> bool:
+    def at_run_time(self, searched: SearchedKnob) -> bool:
         """Whether the knob is to be looked for on a running system; others are dealt with here."""
-        if not wanted.by_itself and (reason := why_unsafe(wanted.knob)):
-            self._leave_out(wanted.name, reason)
+        if not searched.by_itself and (reason := why_unsafe(searched.knob)):
+            self._leave_out(searched.name, reason)
             return False
-        if not wanted.by_itself and (equipment := lacking(self.study.machine, wanted.knob)):
-            self._leave_out(wanted.name, f"it cannot act: the guests have no {equipment}")
+        if not searched.by_itself and (equipment := lacking(self.study.machine, searched.knob)):
+            self._leave_out(searched.name, f"it cannot act: the guests have no {equipment}")
             return False
-        if wanted.name.startswith(BOOT):
-            self._parameter(wanted)
-        elif wanted.name.startswith(OPTION):
-            self._option(wanted)
-        elif wanted.name == KERNEL:
-            self._require_boot(wanted)
+        if searched.name.startswith(BOOT):
+            self._parameter(searched)
+        elif searched.name.startswith(OPTION):
+            self._option(searched)
+        elif searched.name == KERNEL:
+            self._require_boot(searched)
             default = self.study.machine.kernel
-            self._add(wanted, Cost.KERNEL, default, tuple(dict.fromkeys((default, *wanted.values))))
-        elif wanted.knob and wanted.knob.needs_reboot:
-            example = f"write {BOOT}{wanted.name}"
-            self._refuse(wanted, "it is a boot parameter", example)
+            self._add(searched, Cost.KERNEL, default, tuple(dict.fromkeys((default, *searched.values))))
+        elif searched.knob and searched.knob.needs_reboot:
+            example = f"write {BOOT}{searched.name}"
+            self._refuse(searched, "it is a boot parameter", example)
         else:
             return True
         return False
 
-    def read(self, wanted: Iterable[SearchedKnob], here: SearchedSystem) -> None:
+    def read(self, knobs: Iterable[SearchedKnob], running: SearchedSystem) -> None:
         """Find the knobs on the system."""
-        version = version_of(here.system.release)
-        for each in wanted:
+        version = version_of(running.system.release)
+        for searched in knobs:
             try:
-                readings = find(here.system, each.name)
+                readings = find(running.system, searched.name)
             except KnobNeedsInstance as error:
-                if each.by_itself:
+                if searched.by_itself:
                     raise
-                self._leave_out(each.name, f"{_said(error)}: name one, {each.name}@NAME")
+                self._leave_out(searched.name, f"{_message(error)}: name one, {searched.name}@NAME")
                 continue
             except KnobError as error:
-                if isinstance(error, KnobAbsent) and each.knob is None and not each.name.startswith("/"):
+                if (
+                    isinstance(error, KnobAbsent)
+                    and searched.knob is None
+                    and not searched.name.startswith("/")
+                ):
                     names = (knob.name for knob in catalogue.all_knobs())
-                    raise UnknownKnob(knob=each.name, similar=nearest(each.name, names)) from None
-                if each.by_itself:
+                    raise UnknownKnob(knob=searched.name, similar=nearest(searched.name, names)) from None
+                if searched.by_itself:
                     raise
-                self._leave_out(each.name, _said(error).removeprefix(f"knob {each.name} "))
+                self._leave_out(searched.name, _message(error).removeprefix(f"knob {searched.name} "))
                 continue
-            for one in readings:
-                fixed = here.why_fixed(one.path)
-                made = fixed or dimension(each, one, version)
-                if isinstance(made, Dimension):
-                    self.dimensions.append(made.model_copy(update={"back": _back(here.system, one)}))
+            for reading in readings:
+                fixed = running.why_fixed(reading.path)
+                dimension_or_reason = fixed or dimension(searched, reading, version)
+                if isinstance(dimension_or_reason, Dimension):
+                    self.dimensions.append(
+                        dimension_or_reason.model_copy(update={"back": _back(running.system, reading)})
+                    )
                 else:
-                    self._leave_out(one.name, made)
+                    self._leave_out(reading.name, dimension_or_reason)
 
-    def _parameter(self, wanted: SearchedKnob) -> None:
+    def _parameter(self, searched: SearchedKnob) -> None:
         """A boot parameter; by default it is not given."""
-        if not self._boots and not wanted.by_itself:
-            self._leave_out(wanted.name, "it is chosen at boot, and the machine host does not boot")
+        if not self._boots and not searched.by_itself:
+            self._leave_out(searched.name, "it is chosen at boot, and the machine host does not boot")
             return
-        self._require_boot(wanted)
-        if wanted.low is not None and wanted.high is not None:
-            problem = f"a boot parameter has values, not a range: {wanted.name}=a,b"
-            self._refuse(wanted, problem, "it may also be left out: that is its default")
-        choices = wanted.values or _parameter_values(wanted.knob)
+        self._require_boot(searched)
+        if searched.low is not None and searched.high is not None:
+            problem = f"a boot parameter has values, not a range: {searched.name}=a,b"
+            self._refuse(searched, problem, "it may also be left out: that is its default")
+        choices = searched.values or _parameter_values(searched.knob)
         if not choices:
-            self._leave_out(wanted.name, f"its values are texts: write {wanted.name}=a,b,c")
+            self._leave_out(searched.name, f"its values are texts: write {searched.name}=a,b,c")
             return
-        self._add(wanted, Cost.BOOT, "", ("", *choices))
+        self._add(searched, Cost.BOOT, "", ("", *choices))
 
-    def _option(self, wanted: SearchedKnob) -> None:
+    def _option(self, searched: SearchedKnob) -> None:
         """A configuration option; by default it is as the configuration has it."""
-        if others := [name for name in self.kernels if name not in self.study.builds]:
-            problem = f"the kernel {others[0]} is searched too, which the study does not build"
-            self._refuse(wanted, problem, "search kernels that the study builds, or options of one of them")
+        if not_built := [name for name in self.kernels if name not in self.study.builds]:
+            problem = f"the kernel {not_built[0]} is searched too, which the study does not build"
+            self._refuse(searched, problem, "search kernels that the study builds, or options of one of them")
         if self.options is None:
             problem = "the kernel is not one that the study builds from source"
             advice = '[kernels.mine] in a study file describes one: [machine] kernel = "mine"'
-            self._refuse(wanted, problem, advice)
-        made = self.options.dimension(wanted)
-        if isinstance(made, Dimension):
-            self.dimensions.append(made)
+            self._refuse(searched, problem, advice)
+        dimension_or_reason = self.options.dimension(searched)
+        if isinstance(dimension_or_reason, Dimension):
+            self.dimensions.append(dimension_or_reason)
         else:
-            self._leave_out(wanted.name, made)
+            self._leave_out(searched.name, dimension_or_reason)
 
-    def _require_boot(self, wanted: SearchedKnob) -> None:
+    def _require_boot(self, searched: SearchedKnob) -> None:
         if not self._boots:
             problem = "it needs a boot, and this machine is this system, as it runs"
-            self._refuse(wanted, problem, "take --machine exact or kvm, or a knob that is set at run time")
+            self._refuse(searched, problem, "take --machine exact or kvm, or a knob that is set at run time")
 
-    def _refuse(self, wanted: SearchedKnob, problem: str, advice: str) -> NoReturn:
+    def _refuse(self, searched: SearchedKnob, problem: str, advice: str) -> NoReturn:
         raise TuningError(
-            f"{wanted.name} cannot be searched on the machine {self.study.machine.kind}: {problem}.",
+            f"{searched.name} cannot be searched on the machine {self.study.machine.kind}: {problem}.",
             hint=advice,
         )
 
-    def _add(self, wanted: SearchedKnob, cost: Cost, default: str, choices: tuple[str, ...]) -> None:
+    def _add(self, searched: SearchedKnob, cost: Cost, default: str, choices: tuple[str, ...]) -> None:
         booted = "the kernel that is booted" if cost is Cost.KERNEL else ""
-        summary = wanted.knob.summary if wanted.knob else booted
+        summary = searched.knob.summary if searched.knob else booted
         self.dimensions.append(
-            Dimension(name=wanted.name, cost=cost, choices=choices, default=default, summary=summary)
+            Dimension(name=searched.name, cost=cost, choices=choices, default=default, summary=summary)
         )
 
     def _leave_out(self, name: str, reason: str) -> None:
@@ -284,22 +294,22 @@ class _SpaceBuilder:
 
 def _back(system: System, reading: KnobInstance) -> tuple[str, str] | None:
     """Of a limit that is 0 since the same limit is set in another unit: that one, and its value."""
-    other = in_another_unit(reading.knob) if reading.value == "0" else ""
-    if not other:
+    same_limit = in_another_unit(reading.knob) if reading.value == "0" else ""
+    if not same_limit:
         return None
     try:
-        (partner,) = find(system, other)
+        (partner,) = find(system, same_limit)
     except KnobError:
         return None
-    return None if partner.value == "0" else (other, partner.value)
+    return None if partner.value == "0" else (same_limit, partner.value)
 
 
 def _parameter_values(knob: Knob | None) -> tuple[str, ...]:
     """What a boot parameter can be, beside what it is where it is not given."""
     if knob is None:
         return ()
-    choices = next((one.choices for one in knob.allowed if one.choices), ())
-    defaults = {one.value for one in knob.defaults if one.value}
+    choices = next((allowed.choices for allowed in knob.allowed if allowed.choices), ())
+    defaults = {default.value for default in knob.defaults if default.value}
     if choices:
         return tuple(choice for choice in choices if choice not in defaults)
     if knob.kind is not KnobKind.SWITCH:
@@ -349,7 +359,7 @@ def _of(values: Mapping[str, str], *names: str) -> dict[str, str]:
     return {name: values[name] for name in names if name in values}
 
 
-def _said(error: KnobError) -> str:
+def _message(error: KnobError) -> str:
     text = error.message.rstrip(".")
     return text[:1].lower() + text[1:]
 
@@ -375,43 +385,49 @@ def why_unsafe(knob: Knob | None) -> str:
     return f"{reason}: name it by itself to search it" if reason else ""
 
 
-def dimension(wanted: SearchedKnob, reading: KnobInstance, version: Version) -> Dimension | str:
+def dimension(searched: SearchedKnob, reading: KnobInstance, version: Version) -> Dimension | str:
     """What is searched of the knob that was found, or why nothing is.
 
     Raises BadKnob and BadKnobSpace, where values were given that it cannot have.
     """
-    now = reading.value
-    made = _given(wanted, reading, version) if _is_given(wanted) else _known(reading, version)
-    if isinstance(made, str):
-        return made
-    if not isinstance(made, Range) and set(made) <= {now}:
-        return f"it is {now} already, and no other value is known"
+    default = reading.value
+    allowed = (
+        _values_of_study(searched, reading, version)
+        if _is_given(searched)
+        else _values_of_kernel(reading, version)
+    )
+    if isinstance(allowed, str):
+        return allowed
+    if not isinstance(allowed, Range) and set(allowed) <= {default}:
+        return f"it is {default} already, and no other value is known"
     knob = reading.knob
     return Dimension(
         name=reading.name,
         cost=Cost.RUN_TIME,
-        range=made if isinstance(made, Range) else None,
-        choices=() if isinstance(made, Range) else tuple(dict.fromkeys((now, *made))),
-        default=now,
+        range=allowed if isinstance(allowed, Range) else None,
+        choices=() if isinstance(allowed, Range) else tuple(dict.fromkeys((default, *allowed))),
+        default=default,
         unit=knob.unit if knob else "",
         summary=knob.summary if knob else "",
     )
 
 
-def _is_given(wanted: SearchedKnob) -> bool:
-    return bool(wanted.values) or wanted.low is not None
+def _is_given(searched: SearchedKnob) -> bool:
+    return bool(searched.values) or searched.low is not None
 
 
-def _given(wanted: SearchedKnob, reading: KnobInstance, version: Version) -> Range | tuple[str, ...]:
-    edges = (wanted.low, wanted.high)
-    for value in wanted.values or (str(edge) for edge in edges):
+def _values_of_study(
+    searched: SearchedKnob, reading: KnobInstance, version: Version
+) -> Range | tuple[str, ...]:
+    edges = (searched.low, searched.high)
+    for value in searched.values or (str(edge) for edge in edges):
         values.check(reading.name, reading.knob, value, version)
-    if wanted.low is None or wanted.high is None:
-        return wanted.values
+    if searched.low is None or searched.high is None:
+        return searched.values
     if _number(reading.value) is None:
         problem = f"it is {reading.value!r} now, which is no whole number: give values, NAME=a,b,c"
-        raise BadKnobSpace(f"{wanted.name}={wanted.low}..{wanted.high}", problem)
-    return range_of(wanted.low, wanted.high)
+        raise BadKnobSpace(f"{searched.name}={searched.low}..{searched.high}", problem)
+    return range_of(searched.low, searched.high)
 
 
 def range_of(low: int, high: int) -> Range:
@@ -419,7 +435,7 @@ def range_of(low: int, high: int) -> Range:
     return Range(low=low, high=high, log=low > 0 and high / low >= _WIDE)
 
 
-def _known(reading: KnobInstance, version: Version) -> Range | tuple[str, ...] | str:
+def _values_of_kernel(reading: KnobInstance, version: Version) -> Range | tuple[str, ...] | str:
     """The values that are known without being told, or why there are none."""
     knob = reading.knob
     if knob is None:
@@ -445,23 +461,23 @@ def _known(reading: KnobInstance, version: Version) -> Range | tuple[str, ...] |
 _WORDS = {KnobKind.INTEGERS: "lists of numbers", KnobKind.MASK: "masks", KnobKind.TEXT: "texts"}
 
 
-def _is_mode(now: str, knob: Knob, allowed: Allowed) -> bool:
+def _is_mode(value: str, knob: Knob, allowed: Allowed) -> bool:
     """Whether 1 stands for `on` or one of a few modes, as it does where it is no number of anything."""
-    return now == "1" and allowed.maximum is None and not knob.unit
+    return value == "1" and allowed.maximum is None and not knob.unit
 
 
-def _integers(now: str, minimum: int | None, maximum: int | None) -> Range | str:
-    value = _number(now)
-    if value is None or now.lower().startswith("0x"):
-        return f"it is {now} now, which is no plain number: write NAME=a,b,c"
+def _integers(text: str, minimum: int | None, maximum: int | None) -> Range | str:
+    value = _number(text)
+    if value is None or text.lower().startswith("0x"):
+        return f"it is {text} now, which is no plain number: write NAME=a,b,c"
     if minimum is not None and maximum is not None:
         return range_of(minimum, maximum)
     if value <= 0:
-        return f"no largest value is known, and it is {now} now: write NAME=low..high"
+        return f"no largest value is known, and it is {text} now: write NAME=low..high"
     low = max(1, minimum or 1, value // AROUND)
     high = value * AROUND if maximum is None else min(maximum, value * AROUND)
     # From a value above zero what matters is its factor, however near the limits are.
-    return Range(low=low, high=high, log=True) if low < high else f"it can only be {now}"
+    return Range(low=low, high=high, log=True) if low < high else f"it can only be {text}"
 
 
 def _number(text: str) -> int | None:
@@ -493,16 +509,16 @@ class RecordedFiles:
 
     def perform(self, steps: tuple[Step, ...]) -> tuple[StepResult, ...]:
         """Each file as it was read; one that was not is absent."""
-        return tuple(self._one(number, step) for number, step in enumerate(steps))
+        return tuple(self._result(number, step) for number, step in enumerate(steps))
 
-    def _one(self, number: int, step: Step) -> StepResult:
-        known = self.files.get(step.path) if isinstance(step, Read) else None
-        known = known or StepResult(step=0, do=step.do, failure=_ABSENT)
-        return known.model_copy(update={"step": number})
+    def _result(self, number: int, step: Step) -> StepResult:
+        result = self.files.get(step.path) if isinstance(step, Read) else None
+        result = result or StepResult(step=0, do=step.do, failure=_ABSENT)
+        return result.model_copy(update={"step": number})
 
 
 def read_knobs(
-    study: Study, wanted: Sequence[SearchedKnob], machine: Machine, resources: Resources, observer: Observer
+    study: Study, knobs: Sequence[SearchedKnob], machine: Machine, resources: Resources, observer: Observer
 ) -> SearchedSystem:
     """Read the knobs: on this system as it is, else in a guest that is booted as trials will be.
 
@@ -510,19 +526,19 @@ def read_knobs(
     """
     if isinstance(machine, RunsAlready):
         return SearchedSystem(LocalTarget(), {})
-    paths = tuple(dict.fromkeys((*_ALWAYS, *_paths(wanted))))
+    paths = tuple(dict.fromkeys((*_ALWAYS, *_paths(knobs))))
     return _in_a_guest(study, paths, machine, resources, observer)
 
 
-def _paths(wanted: Iterable[SearchedKnob]) -> Iterable[str]:
-    for each in wanted:
-        _, _, instance = each.name.partition("@")
-        if each.knob is None:
-            yield lenient_reference(each.name).path_in()
+def _paths(knobs: Iterable[SearchedKnob]) -> Iterable[str]:
+    for searched in knobs:
+        _, _, instance = searched.name.partition("@")
+        if searched.knob is None:
+            yield lenient_reference(searched.name).path_in()
         else:
-            yield from (filled(place.path, instance) for place in each.knob.places if place.path)
-            if other := in_another_unit(each.knob):
-                yield lenient_reference(other).path_in()
+            yield from (filled(place.path, instance) for place in searched.knob.places if place.path)
+            if same_limit := in_another_unit(searched.knob):
+                yield lenient_reference(same_limit).path_in()
 
 
 def _in_a_guest(
@@ -542,12 +558,12 @@ def _in_a_guest(
     with machine.start(job.boot) as target:
         results = target.perform((*before, *(Read(path=path) for path in paths)))
         read = dict(zip(paths, results[len(before) :], strict=True))
-        there = [path for path, result in read.items() if _is_tried(path, result)]
-        writes = tuple(Write(path=path, value=_own(path, read[path])) for path in there)
-        written = target.perform((*before, *writes))[len(before) :] if there else ()
+        readable = [path for path, result in read.items() if _is_tried(path, result)]
+        writes = tuple(Write(path=path, value=_same_value(path, read[path])) for path in readable)
+        written = target.perform((*before, *writes))[len(before) :] if readable else ()
     refusals = {
         path: f"the kernel does not take it: {result.failure.text}"
-        for path, result in zip(there, written, strict=True)
+        for path, result in zip(readable, written, strict=True)
         if result.failure
     }
     return SearchedSystem(RecordedFiles(read), refusals)
@@ -561,5 +577,5 @@ def _is_tried(path: str, result: StepResult) -> bool:
     return not (result.failure or path in _ALWAYS or forgotten)
 
 
-def _own(path: str, result: StepResult) -> str:
+def _same_value(path: str, result: StepResult) -> str:
     return form_of(path).undoing(result.content.removesuffix("\n"), "")

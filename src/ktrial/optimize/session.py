@@ -53,15 +53,15 @@ def run_search(
     stored: tuple[Trial, ...] = ()
     if before := store.newest(digest=digest(study)):
         study = in_stored_order(study, before.study, observer or Observer())
-        if (known := store.answer(before.id)) is not None:
-            return known
+        if (answer := store.answer(before.id)) is not None:
+            return answer
         stored = store.trials(before.id, counted=False)
 
     def keep(trial: Trial) -> None:
         store.add_trial(store.study(study), trial)  # with its first run it is stored, not before
 
     def forget(withdrawn: Sequence[PlannedTrial]) -> None:
-        store.remove_trials_of(store.study(study), [one.key for one in withdrawn])
+        store.remove_trials_of(store.study(study), [planned.key for planned in withdrawn])
 
     with interruption.caught():
         measuring = TrialEvaluator(study, machine, resources, observer or Observer(), keep, forget)
@@ -109,7 +109,7 @@ def _tune(
         search.budget,
         measuring,
         seed=study.seed,
-        done=sorted(map(observation, stored), key=lambda one: one.order),
+        done=sorted(map(observation, stored), key=lambda run: run.order),
         progress=progress,
         optimiser_name=search.optimiser,
     )
@@ -143,10 +143,10 @@ def _discard_if_empty(store: Store, study: Study) -> None:
 def _interrupted(store: Store, study: Study) -> Interrupted:
     try:
         stored = store.newest(digest=digest(study))
-        kept = len(store.finished_keys(stored.id)) if stored else 0
+        runs = len(store.finished_keys(stored.id)) if stored else 0
     except StoreError as error:
         return Interrupted(what=f"no run is known to be kept. {error.message}", hint=error.advice)
-    what = f"{kept} runs are stored, nothing of them is lost"
+    what = f"{runs} runs are stored, nothing of them is lost"
     return Interrupted(what=what, hint="run the same command again, or ktrial tune --resume: it goes on")
 
 
@@ -181,9 +181,9 @@ def noise_prior(study: Study, store: Store) -> NoisePrior:
 
 def measured_noise(study: Study, trials: Sequence[Trial]) -> NoisePrior:
     """From the first runs of the search itself."""
-    done = [trial for trial in trials if trial.outcome is Outcome.COMPLETED]
-    seconds = statistics.median(trial.seconds for trial in done) if done else None
-    noise = _of_baseline(study, done, fewest=2)
+    completed = [trial for trial in trials if trial.outcome is Outcome.COMPLETED]
+    seconds = statistics.median(trial.seconds for trial in completed) if completed else None
+    noise = _of_baseline(study, completed, fewest=2)
     return NoisePrior(noise, seconds, "the baseline's first runs" if noise is not None else "")
 
 
@@ -203,10 +203,10 @@ def _calibrated(study: Study, store: Store) -> float | None:
     except KtrialError:
         return None
     labels = {use.label for use in study.workloads}
-    for one in calibration.metrics:
-        if one.workload in labels and one.metric == metric:
+    for noise in calibration.metrics:
+        if noise.workload in labels and noise.metric == metric:
             # A block's ratio has the noise of two trials.
-            return one.ratio_spread / math.sqrt(2)
+            return noise.ratio_spread / math.sqrt(2)
     return None
 
 

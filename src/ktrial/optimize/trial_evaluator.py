@@ -127,10 +127,10 @@ class TrialEvaluator:
         if ready:
             yield from self._run(ready, jobs)
 
-    def seen(self, done: Observation) -> None:
+    def seen(self, run: Observation) -> None:
         """Take note of an observation of an earlier run of the search."""
-        if not done.configuration and not done.failure:
-            self._slowest = max(self._slowest, done.seconds)
+        if not run.configuration and not run.failure:
+            self._slowest = max(self._slowest, run.seconds)
 
     def _jobs(self, trial: PlannedTrial) -> tuple[Job, ...]:
         """What the trial does. Raises KernelError."""
@@ -146,10 +146,10 @@ class TrialEvaluator:
 
     def _limit(self) -> float:
         """Seconds after which a trial is hopeless; on this system only, where programs are ended alone."""
-        own = self.study.machine.limit_seconds
+        limit = self.study.machine.limit_seconds
         if not self._slowest or not isinstance(self.machine, RunsAlready):
-            return own
-        return min(own, max(_SHORTEST_LIMIT_S, _MUCH_SLOWER * self._slowest))
+            return limit
+        return min(limit, max(_SHORTEST_LIMIT_S, _MUCH_SLOWER * self._slowest))
 
     def _kernel(self, study: Study, trial: PlannedTrial) -> Kernel:
         reference = kernel_of(study, trial.treatment)
@@ -284,8 +284,8 @@ class TrialEvaluator:
             *(guard.metric for guard in goal.guards),
         ):
             if f"the metric {metric} is not in what it printed" in baseline.failure:
-                how = f"say how it is found: --metric '{metric}=REGEX', or --metric {metric}=json:PATH"
-                raise TuningError(f"The workload does not measure '{metric}'.", hint=how)
+                advice = f"say how it is found: --metric '{metric}=REGEX', or --metric {metric}=json:PATH"
+                raise TuningError(f"The workload does not measure '{metric}'.", hint=advice)
         if baseline.failure:
             raise BaselineFailed(baseline.failure)
         check_measured(goal, baseline.values)
@@ -330,18 +330,18 @@ def study_of(study: Study, space: Space, configuration: Mapping[str, str]) -> St
     """
     changed = [dimension for dimension in space.dimensions if dimension.name in configuration]
     factors = []
-    for each in changed:
-        kind, target = kind_of(each.name)
-        value = configuration[each.name]
+    for knob in changed:
+        kind, target = kind_of(knob.name)
+        value = configuration[knob.name]
         changes = {}
         if kind is FactorKind.KCONFIG:
             changes = {value: BuildChange(options={f"CONFIG_{target}": value})}
         factors.append(
             Factor(
-                name=each.name,
+                name=knob.name,
                 kind=kind,
-                levels=(each.default, value),
-                baseline=each.default,
+                levels=(knob.default, value),
+                baseline=knob.default,
                 target=target,
                 changes=changes,
             )
