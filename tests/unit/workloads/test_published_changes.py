@@ -1,4 +1,4 @@
-"""The list of published changes: each with its claim, its source and a workload that is there."""
+"""The lists of published changes: each change with its claim, its source and a workload that is there."""
 
 import re
 import tomllib
@@ -10,8 +10,9 @@ from ktrial.cli.studies import registry
 from ktrial.studyfile.reader import load
 
 PUBLISHED = ROOT / "studies" / "published"
-LISTED = tomllib.loads((ROOT / "docs" / "measured" / "published_changes.toml").read_text(encoding="utf-8"))
-CHANGES = LISTED["changes"]
+MEASURED = ROOT / "docs" / "measured"
+CHANGES = tomllib.loads((MEASURED / "published_changes.toml").read_text(encoding="utf-8"))["changes"]
+BACKTEST = tomllib.loads((MEASURED / "backtest.toml").read_text(encoding="utf-8"))["changes"]
 KEYS = {
     "commit", "subject", "tree", "reported", "benchmark", "change", "hardware", "report", "contended",
     "workload", "alike", "remade", "source", "not_remade",
@@ -54,3 +55,27 @@ def test_a_study_counts_it_beside_a_kernel_that_is_without_it(one: dict[str, str
     assert table["factors"]["change"]["baseline"] == f"patches/{number}.patch"
     head = (PUBLISHED / "patches" / f"{number}.patch").read_text(encoding="utf-8")
     assert head.startswith(f'Takes back commit {number} ("{one["subject"]}")\n')
+
+
+def test_the_backtest_has_sixty_reports_at_least_half_of_which_are_newer_than_linux_6_1() -> None:
+    numbers = {change["commit"][:12] for change in BACKTEST}
+    assert len(numbers) == len(BACKTEST) >= 60
+    assert sum(change["reported"] >= "2023-01" for change in BACKTEST) * 2 >= len(BACKTEST)
+    assert not numbers & {change["commit"][:12] for change in CHANGES}
+    assert {change["change"] > 0 for change in BACKTEST} == {True, False}
+
+
+@pytest.mark.parametrize("change", BACKTEST, ids=[change["commit"][:12] for change in BACKTEST])
+def test_a_report_of_the_backtest_says_where_it_can_be_read_and_how_it_is_remade(
+    change: dict[str, str | float],
+) -> None:
+    assert change.keys() == KEYS
+    assert re.fullmatch("[0-9a-f]{12}|[0-9a-f]{40}", str(change["commit"]))
+    assert re.fullmatch(r"20(1[89]|2[0-6])-(0[1-9]|1[0-2])", str(change["reported"]))
+    assert re.fullmatch(r"[\w./+-]+@[\w.-]+|lkml\.org/lkml/[\d/]+", str(change["report"]))
+    assert change["tree"] in {"linux", "linux-next", "tip", "vfs", "list", "not read"}
+    assert all(change[name] for name in ("change", "hardware", "alike"))
+    assert change["workload"] in registry().workloads
+    assert change["remade"] in {"revert", "apply", "setting"}
+    place = "debian:" if change["remade"] == "setting" else "debian:linux-source-"
+    assert re.fullmatch(re.escape(place) + r"\d+\.\d+", str(change["source"]))
