@@ -19,7 +19,7 @@ from ktrial.experiment.jobs import Job, jobs_of, obtained
 from ktrial.experiment.observer import Observer
 from ktrial.experiment.resources import Resources, default_resources
 from ktrial.experiment.trial import run_trial
-from ktrial.kernels import kernel_registry, silent
+from ktrial.kernels import Progress, kernel_registry, silent
 from ktrial.kernels.errors import KernelError
 from ktrial.kernels.symbols import function_files
 from ktrial.machines import CountingMachine, Machine
@@ -183,6 +183,19 @@ def explain_question(query: AttributionQuestion, guests: Guests = Guests()) -> A
         )
     before, after = _counted_trials(query, guests)
     return _why(query, (_profile(query, before), _profile(query, after)), (before, after), guests)
+
+
+def kernel_of_treatment(
+    query: AttributionQuestion, name: str, progress: Progress = silent, guests: Guests = Guests()
+) -> Kernel:
+    """The kernel of that name of the two treatments, fetched or built where it is not there.
+
+    Raises KernelError.
+    """
+    treatment = next(
+        treatment for treatment in (query.before, query.after) if kernel_name(query.study, treatment) == name
+    )
+    return obtained(resolved(query.study), treatment, guests.resources or default_resources(), progress)
 
 
 def _why(

@@ -104,6 +104,18 @@ class ProveOptions:
     jobs: Jobs = None
 
 
+@dataclass(frozen=True)
+class CommitOptions:
+    """The commits behind the difference."""
+
+    commits: str | None = Option(
+        None, metavar="git:DIR", help="List the commits of this tree that touch the difference."
+    )
+    range: str | None = Option(
+        None, metavar="A..B", help="With --commits: these; else from one kernel to the other."
+    )
+
+
 @examples(
     "ktrial explain 6.1 7.2 fork --prove",
     "ktrial explain 6.1 7.2 --cpus 4 -- ./server",
@@ -114,6 +126,7 @@ def explain(
     context: typer.Context,
     options: ExplainOptions,
     proving: ProveOptions,
+    behind: CommitOptions,
     files: DifferenceFiles,
     top: int = Option(20, min=1, metavar="N", help="With -v: how many functions to show."),
     verbose: Verbose = False,
@@ -136,6 +149,14 @@ def explain(
 
     check_writable([files.folded, files.flame_graph])
     options = replace(_with_arguments(options), words=users_command(context))
+    if behind.range and not behind.commits:
+        raise BadOption("--range", "it goes with --commits: the tree that has the commits")
+    if behind.commits:
+        if proving.prove:
+            raise BadOption("--prove", "it measures settings and options, not commits: leave --commits out")
+        refuse_of_proofs(proving)
+        _explain_commits(options, behind, files, top=top if verbose or all_ else None, json=json)
+        return
     measured = None
     if not proving.prove:
         refuse_of_proofs(proving)
@@ -154,6 +175,20 @@ def explain(
     print_explained(
         attribution, citations, proof, output(), by=options.by, top=None if all_ else top, everything=all_
     )
+
+
+def _explain_commits(
+    options: ExplainOptions, behind: CommitOptions, files: DifferenceFiles, *, top: int | None, json: bool
+) -> None:
+    from ktrial.cli.running.commits import listed, print_commits, print_commits_as_json
+
+    result = listed(options, behind.commits or "", behind.range)
+    attribution = result.attribution
+    files.write(attribution.before, attribution.after, attribution.explanation)
+    if json:
+        print_commits_as_json(result)
+    else:
+        print_commits(result, output(), most=top)
 
 
 def _with_arguments(options: ExplainOptions) -> ExplainOptions:

@@ -77,7 +77,7 @@ def print_answer(
     explanation = attribution.explanation
     tree = call_tree(attribution.before, attribution.after, explanation)
     screen = Screen(console, more=same_command("-v"))
-    screen.title(breakable(_headline(explanation, attribution.of_study)), _what_rows_are(explanation))
+    screen.title(headline_of(attribution), _what_rows_are(explanation))
     if kernels := _releases(explanation):
         screen.lines([kernels], "list of releases", least=len(kernels) <= 2 * screen.width, style="dim")
     screen.gap()
@@ -302,6 +302,11 @@ def side_headings(explanation: Explanation) -> tuple[str, str]:
     while old[1:] and new[1:] and old[0] == new[0]:
         old, new = old[1:], new[1:]
     return shortened(" ".join(old), _LABEL_COLUMNS), shortened(" ".join(new), _LABEL_COLUMNS)
+
+
+def headline_of(attribution: Attribution) -> str:
+    """`fork: debian:6.1 → debian:6.12: +14.3 % (+13.9 … +14.4), instructions per operation`."""
+    return breakable(_headline(attribution.explanation, attribution.of_study))
 
 
 def _headline(explanation: Explanation, study: Comparison | None) -> str:

@@ -56,6 +56,17 @@ def why(options: "ExplainOptions") -> tuple[Attribution, Proof | None]:
         return attribution, next(proofs, None)
 
 
+def question_of(options: "ExplainOptions") -> AttributionQuestion:
+    """What is to be explained; nothing is booted. Raises BadOption, ExplanationError."""
+    if options.kernel:
+        return _of_kernels(options)
+    _refuse_with_study(options)
+    with open_existing(options.store) as store:
+        stored = _stored_or_file(options, store)
+        study = stored if isinstance(stored, Study) else store.find(str(stored)).study
+    return question(study, options.workload, options.before, options.after)
+
+
 def _counted(asked_for: AttributionQuestion, options: "ExplainOptions") -> Attribution:
     with progress() as observer:
         return explain_question(asked_for, Guests(observer=observer, values=not options.no_values))
@@ -80,13 +91,7 @@ def proven(options: "ExplainOptions", proving: "ProveOptions") -> Proven:
         raise BadOption("--prove", "shares are proven on the machine exact")
     budget = duration("--budget", proving.budget) if proving.budget else None
     with open_store(options.store) as store:
-        if options.kernel:
-            asked_for = _of_kernels(options)
-        else:
-            _refuse_with_study(options)
-            stored = _stored_or_file(options, store)
-            study = stored if isinstance(stored, Study) else store.find(str(stored)).study
-            asked_for = question(study, options.workload, options.before, options.after)
+        asked_for = question_of(options)
         with progress() as observer:
             return prove(
                 asked_for,
