@@ -10,6 +10,7 @@ from ktrial.program_outputs.units import unit_named
 _PLUS_MINUS = re.compile(r"([-+]?[0-9.]+)\s*[^\d\s±+]{0,6}\s*(?:±|\+/-|\+-)\s*([0-9.]+)\s*[^\d\s]{0,6}")
 _WITH_UNIT = re.compile(r"([-+]?[0-9][0-9.]*(?:[eE][-+]?[0-9]+)?)\s*([^\d\s.,%][^\d]{0,11})")
 _THREES = re.compile(r"[-+]?[0-9]{1,3}(?:,[0-9]{3}){2,}(?:\.[0-9]+)?|[-+]?[0-9]{1,3}(?:,[0-9]{3})+\.[0-9]+")
+_LIST = re.compile(r"[\[({]([^\[\](){}]+)[\])}]")
 _OF_HYPERFINE = {"Command", "Relative"}
 _SUMMARY = re.compile(
     r"(?:geo(?:metric)?[ _-]?)?(?:mean|average|avg)|median|total|sum|std|stdev|stddev|overall",
@@ -103,3 +104,20 @@ def _without_sums(header: list[str], rows: Rows) -> _Read:
         return header, rows, ""
     names = ", ".join(row.cells[header[0]] for row in rows[at:])
     return header, rows[:at], f"from line {rows[at].line} on, {names} are computed of the rest, and not read"
+
+
+def runs_in(cell: str) -> tuple[str, ...]:
+    """The numbers of a cell that is a list of them, `[1.2, 1.3, 1.2]`; none of any other."""
+    match = _LIST.fullmatch(cell.strip())
+    parts = [part.strip() for part in re.split(r"[,;]|\s+(?![,;])", match[1].strip())] if match else []
+    parts = [part for part in parts if part]
+    return tuple(parts) if parts and all(number(part) is not None for part in parts) else ()
+
+
+def with_runs(rows: Rows, name: str) -> Rows:
+    """The rows, those with a list in a column once for each number of it: each is a run."""
+    return [
+        CsvLine(row.line, {**row.cells, name: run})
+        for row in rows
+        for run in (runs_in(row.cells[name]) or (row.cells[name],))
+    ]

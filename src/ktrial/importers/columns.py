@@ -3,7 +3,9 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
+from ktrial.importers.cells import runs_in
 from ktrial.importers.errors import ImportFailed
 from ktrial.importers.protocol import SourceFile
 from ktrial.model.notation import nearest
@@ -23,6 +25,8 @@ class Columns:
     groups: tuple[str, ...]
     families: tuple[str, ...]
     """What splits the table: metric, knob, session."""
+    sizes: tuple[str, ...] = ()
+    """Those of the families that are numbers beside what is compared: sizes, threads."""
     metric: str = ""
     knob: str = ""
     """With the group's columns it says what the treatment is."""
@@ -49,13 +53,15 @@ class Columns:
     """Columns that nothing is read of."""
     named: NamedUnit = field(default_factory=NamedUnit)
     """What the value's name says of its unit; or whose table it is."""
+    others: tuple[tuple[str, NamedUnit], ...] = ()
+    """More columns of numbers, each a metric of its own."""
+    candidates: tuple[str, ...] = ()
+    """Columns that may be the one of numbers, where no name says which."""
 
     @property
     def understood(self) -> str:
         """How each column was taken, with the option that says otherwise, in a line."""
-        unit = self.named.unit
-        direction = self.named.direction if unit is None else unit.direction
-        shown = ", ".join(part for part in (unit.symbol if unit else "", _WAYS[direction]) if part)
+        numbers = ", ".join(self._shown(*value) for value in ((self.value, self.named), *self.others))
         single = (
             self.run,
             self.status,
@@ -68,13 +74,24 @@ class Columns:
             self.default,
         )
         parts = (
-            (f"numbers {self.value}{f' ({shown})' if shown and not self.unit else ''} (--value)"),
-            _listed("groups", self.groups, " (--group-by)"),
-            _listed("split by", self.families),
+            f"numbers {numbers} (--value)",
+            _listed("groups", self.groups, " (--group-by)") or "the file is one group (--group-by)",
+            _listed("split by", self.families, " (--group-by)" if self.sizes else ""),
             _listed("also read", tuple(name for name in single if name)),
             _listed("not read", (*self.moments, *self.left_out)),
         )
         return "; ".join(part for part in parts if part)
+
+    def _shown(self, name: str, named: NamedUnit) -> str:
+        direction = named.direction if named.unit is None else named.unit.direction
+        shown = ", ".join(
+            part for part in (named.unit.symbol if named.unit else "", _WAYS[direction]) if part
+        )
+        return f"{name} ({shown})" if shown and not self.unit else name
+
+    def of(self, name: str, named: NamedUnit) -> "Columns":
+        """The same table's meaning for another column of numbers."""
+        return replace(self, value=name, named=named)
 
 
 _WAYS = {Direction.HIGHER: "higher is better", Direction.LOWER: "lower is better", None: ""}
@@ -105,11 +122,30 @@ _VALUES = (
 )  # fmt: skip
 _MEASURED = re.compile(
     r"(median|min|max|minimum|maximum|mean|average|avg|p[0-9]{1,2})_.*|(request|failure|error|success)s?_count"
-    r"|relative|speedup|slowdown|ratio"
+    r"|apdex|mean|avg|average|runtime|relative|speedup|slowdown|ratio"
     r"|(median|min|max|minimum|maximum|user|system|sys|real|wall|cpu|rss|maxrss|max_rss|q1|q3|iqr|range|var"
     r"|ops|p[0-9]{1,2}(\.[0-9]{1,3})?)(_(s|sec|secs|seconds|ms|us|ns|time|kb|mb|bytes))?"
 )
 """Names of columns that tools write beside the one that is read."""
+_ENDINGS = (
+    *_VALUES,
+    "mean",
+    "average",
+    "avg",
+    "runtime",
+    "bandwidth",
+    "speed",
+    "ops",
+    "iops",
+    "tps",
+    "qps",
+    "rps",
+)
+"""Last words of names of columns that were measured: `processing.time`."""
+_MOST_OTHERS = 5
+"""Columns of numbers beside those whose last word says so: of more, any may be meant."""
+_MEANS = ("mean", "average", "avg")
+_OF_SPREAD = re.compile(r"(^|_)(sd|std|stdev|stddev|se|sem|err|error|ci|var|variance|cv|rsd|moe)(_|$)")
 _BARE_TIMES = {"ms", "us", "µs", "ns", "msec", "usec", "nsec", "secs", "sec", "microseconds", "milliseconds"}
 _FEW_ROWS = 4
 _MEAN = re.compile(r"(mean|average|avg)(?:_(\w{1,20}))?")
@@ -129,24 +165,33 @@ _GOOD = {
     "", "0", "0.0", "200", "ok", "okay", "success", "successful", "succeeded", "pass", "passed", "true",
     "yes", "complete", "completed", "done", "finished", "normal", "valid", "none", "null",
 }  # fmt: skip
+_BAD = {"fail", "failed", "failure", "error", "timeout", "killed", "crashed", "crash", "aborted", "ko"}
 _NO = {"", "0", "no", "false", "none", "null", "n"}
 _OF_BENCHMARKS = {"name", "iterations", "real_time", "cpu_time", "time_unit"}
 """The columns of Google Benchmark's CSV: each row is a benchmark, and the file is the group."""
+_OF_JMETER = {"timeStamp", "elapsed", "label", "success"}
+"""The columns of JMeter's results: each row is a request of so many ms, and the file is the group."""
 _NOT_MEASURED = {"outliers", "iterations"}
 """What pytest-benchmark says of a test beside its times."""
 _NEVER = re.compile(
-    r"(.*_)?(id|uuid|time_?stamp|date|datetime|epoch|seed|version|hash|start(ed)?|start_?time|end_?time|pid)"
+    r"(.*_)?((id|uuid)(_[0-9]+)?|time_?stamp|date|datetime|epoch|seed|version|hash|start(ed)?|start_?time|end_?time|pid)"
 )
 """Names of columns that are no measurements, whatever their beginnings."""
-_ID = re.compile(r"(.*_)?(id|uuid|hash)")
+_ID = re.compile(r"(.*_)?(id|uuid|hash)(_[0-9]+)?")
 _SPREAD = re.compile(r"(.*_)?(error|err|margin|ci|ci_low|ci_high|lower|upper|lower_bound|upper_bound|±)")
 _TIME_WORDS = re.compile(
     r"(.*_)?(time|seconds|secs|sec|s|ts|t|ms|us|ns|when|start|end|date|clock)|.*time_?stamp|.*epoch"
 )
+_AXIS = {"time", "t", "seconds", "sec", "s", "elapsed", "ts"}
 _EPOCH = (1.0e9, 2.2e9)
 """Seconds since 1970, of the years 2001 to 2039."""
 _EPOCH_SPREAD = 1.1
-_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9:.,+Z-]+)?$")
+_DATE = re.compile(
+    r"(?:[0-9]{4}([-/])[0-9]{2}\1[0-9]{2}|[0-9]{1,2}([/.])[0-9]{1,2}\2[0-9]{4})(?:[T ][0-9:.,+Z -]+)?$"
+)
+_OF_TIMES = re.compile(r"(.*_)?(start|end|date|when|time_?stamp|epoch)(_time)?")
+"""Names that say when and not how long."""
+_WORD_ENDS = re.compile(r"(?<=[a-z])(?=[A-Z][a-z])")
 _BRACKET = re.compile(r"\s*[(\[{][^()\[\]{}]*[)\]}]\s*$")
 
 
@@ -156,14 +201,15 @@ def understand(header: list[str], rows: Sequence[Mapping[str, str]], file: Sourc
     for column in header:
         names.setdefault(_plain(column), column)
     choices = file.choices
-    for requested in (*choices.group_by, *filter(None, (choices.value,))):
+    values = _requested(choices.value, header)
+    for requested in (*choices.group_by, *values):
         if requested not in header:
             raise ImportFailed(
                 f"{file.path} has no column {requested}{nearest(requested, header)}; "
                 f"it has: {', '.join(header)}.",
                 hint="--group-by and --value take names from the header",
             )
-    taken = set(choices.group_by) | {choices.value}
+    taken = {*choices.group_by, *values}
 
     def one(meanings: set[str]) -> str:
         column = next((names[name] for name in names if name in meanings and names[name] not in taken), "")
@@ -173,25 +219,31 @@ def understand(header: list[str], rows: Sequence[Mapping[str, str]], file: Sourc
     index_of = _index_columns(names)
     error, sd, sd_percent, runs = one(_ERROR), one(_SD), one(_SD_PERCENT), one(_RUNS)
     moments = tuple(column for column in header if column not in taken and is_moment(column, rows))
+    moments += _time_axis(header, {*taken, *moments}, rows)
     taken |= set(moments)
     unit = one({name for name in names if _UNIT.fullmatch(name)})
-    is_benchmarks = set(header) >= _OF_BENCHMARKS
+    is_benchmarks, is_jmeter = set(header) >= _OF_BENCHMARKS, set(header) >= _OF_JMETER
     # An index is computed from the result, and rounded once more.
-    value = choices.value or (
-        index_of[1]
+    values = values or (
+        (index_of[1],)
         if index_of
-        else "real_time"
+        else ("real_time",)
         if is_benchmarks
-        else _value(names, taken, rows, choices.units)
+        else ("elapsed",)
+        if is_jmeter
+        else _values(names, taken, rows, choices.units)
     )
-    taken.add(value)
+    candidates = () if values else _candidates(header, taken, rows)
+    value = values[0] if values else ""
+    taken |= {value, *values}
     block = one(_BLOCK)
     run = block or one(_RUN)
-    metric, knob, session = one({"name"} if is_benchmarks else _METRIC), one(_KNOB), one(_SESSION)
+    metrics = {"name"} if is_benchmarks else {"label"} if is_jmeter else _METRIC
+    metric, knob, session = one(metrics), one(_KNOB), one(_SESSION)
     families = tuple(name for name in (metric, knob, session) if name)
     default, note = one(_DEFAULT), one(_NOTE)
     taken |= set(index_of or ())
-    status = one({name for name in names if _STATUS.fullmatch(name)})
+    status = one({name for name, column in names.items() if _says_whether_it_failed(name, column, rows)})
     troubles = tuple(
         column for name, column in names.items() if column not in taken and _TROUBLES.fullmatch(name)
     )
@@ -200,13 +252,28 @@ def understand(header: list[str], rows: Sequence[Mapping[str, str]], file: Sourc
     spreads = [column for column in header if column not in taken and _SPREAD.fullmatch(_plain(column))]
     others = [*spreads, *(_NOT_MEASURED & set(header) if in_seconds else ())]
     others += [column for name, column in names.items() if name in _RUN and column not in taken]
-    others += [column for column in header if is_benchmarks and column not in {*taken, *others}]
+    of_a_tool = is_benchmarks or is_jmeter
+    others += [column for column in header if of_a_tool and column not in {*taken, *others}]
     taken |= set(others)
     groups = choices.group_by or _without_numbers_of_rows(
         [name for name in header if name not in taken], rows
     )
+    unread = [name for name in groups if name not in choices.group_by and _has_structure(name, rows)]
+    groups = tuple(name for name in groups if name not in unread)
     others += [name for name in header if name not in taken and name not in groups]
-    seconds = NamedUnit(unit_named("s")) if in_seconds and value.lower() != "ops" else None
+    of_mean = bool(_MEAN.fullmatch(_plain(value))) or not any(
+        _MEAN.fullmatch(_plain(name)) for name in header
+    )
+    if len(values) > 1 or not of_mean:
+        others += [name for name in (error, sd, sd_percent) if name]
+        error = sd = sd_percent = ""
+
+    def named(name: str) -> NamedUnit:
+        if is_jmeter and name == "elapsed":
+            return NamedUnit(unit_named("ms"))
+        seconds = in_seconds and name.lower() != "ops"
+        return NamedUnit(unit_named("s")) if seconds else choices.units.of_column(name)
+
     return Columns(
         value=value,
         summaries=bool(error or sd or sd_percent or _MEAN.fullmatch(_plain(value))),
@@ -227,8 +294,25 @@ def understand(header: list[str], rows: Sequence[Mapping[str, str]], file: Sourc
         troubles=troubles,
         moments=moments,
         left_out=(*filter(None, (note,)), *others),
-        named=seconds or choices.units.of_column(value),
+        named=named(value),
+        others=tuple((name, named(name)) for name in values[1:]),
+        candidates=candidates,
     )
+
+
+def _requested(value: str, header: Sequence[str]) -> tuple[str, ...]:
+    """The columns that `--value` names: one, whatever its name has in it, or several with commas."""
+    parts = tuple(part.strip() for part in value.split(",")) if value else ()
+    several = value not in header and all(part in header for part in parts)
+    return parts if several or not value else (value,)
+
+
+def _says_whether_it_failed(name: str, column: str, rows: Sequence[Mapping[str, str]]) -> bool:
+    """Whether its name says so and its cells too: `final` and `provisional` are no ends of a run."""
+    if not _STATUS.fullmatch(name):
+        return False
+    words = {row[column].strip().lower() for row in rows}
+    return any(word in _GOOD | _NO | _BAD or word.lstrip("-").isdigit() for word in words)
 
 
 def has_failed(name: str, cell: str) -> bool:
@@ -251,9 +335,18 @@ def _without_numbers_of_rows(names: Sequence[str], rows: Sequence[Mapping[str, s
     return tuple(groups or names)
 
 
+def _has_structure(name: str, rows: Sequence[Mapping[str, str]]) -> bool:
+    """Whether there are lists or objects in a column: no names of groups."""
+    return all(row[name][:1] in "[{" for row in rows)
+
+
 def _plain(name: str) -> str:
-    """A column's name in small letters and underscores, without brackets: `Time (ms)` is `time`."""
-    return _BRACKET.sub("", name.strip()).strip().lower().replace(" ", "_")
+    """A column's name in small letters and underscores, without brackets: `Time (ms)` is `time`.
+
+    Dots, strokes and capitals part words: `Geometric.Mean`, `processing-time`, `MetricValue`.
+    """
+    words = _WORD_ENDS.sub("_", _BRACKET.sub("", name.strip()).strip())
+    return re.sub(r"[\s.\-]+", "_", words).lower()
 
 
 def is_moment(name: str, rows: Sequence[Mapping[str, str]]) -> bool:
@@ -264,6 +357,8 @@ def is_moment(name: str, rows: Sequence[Mapping[str, str]]) -> bool:
     if all(_DATE.match(cell) for cell in cells):
         return True
     moments = [value for cell in cells if (value := number(cell)) is not None]
+    if len(moments) == len(cells) and _OF_TIMES.fullmatch(_plain(name)):
+        moments.sort()
     if len(moments) < len(cells) or moments != sorted(moments) or moments[0] <= 0:
         return False
     low, high = _EPOCH
@@ -280,16 +375,18 @@ def without_other_numbers(
 
     A column of numbers that has no name of its own here is a factor (`latency_ns` in a table of knobs) or
     another measurement (`user`, `median`). It is a measurement where its name says so, or where other columns
-    tell the groups apart already and nearly every row has a number of its own in it. `--group-by` says
-    otherwise.
+    tell the groups apart already and nearly every row has a number of its own in it, or where the user named
+    the one to read. `--group-by` says otherwise.
     """
     if file.choices.group_by:
         return columns, ()
-    numeric = [name for name in columns.groups if _is_numeric(name, rows)]
+    numeric = [name for name in columns.groups if is_numeric(name, rows)]
     words = [name for name in columns.groups if name not in numeric and len({row[name] for row in rows}) > 1]
-    measured = [name for name in numeric if _is_measured(name, words, columns, rows)]
+    labels = {tuple(row[name] for name in (*columns.families, *words)) for row in rows}
+    all_told_apart = bool(file.choices.value and (words or columns.families)) and len(labels) == len(rows)
+    measured = [name for name in numeric if all_told_apart or is_measured(name, words, columns, rows)]
     remaining = tuple(name for name in columns.groups if name not in measured)
-    if not measured or not remaining:
+    if not measured or not (remaining or (all_told_apart and columns.families)):
         return columns, ()
     many = "columns" if len(measured) > 1 else "column"
     warning = DataWarning(
@@ -300,9 +397,10 @@ def without_other_numbers(
     return replace(columns, groups=remaining, left_out=(*columns.left_out, *measured)), (warning,)
 
 
-def _is_numeric(name: str, rows: Sequence[Mapping[str, str]]) -> bool:
+def is_numeric(name: str, rows: Sequence[Mapping[str, str]]) -> bool:
+    """Whether there are numbers alone in a column, or lists of them, where it is not empty."""
     cells = [row[name].removesuffix("%").strip() for row in rows]
-    return any(cells) and all(number(cell) is not None for cell in cells if cell)
+    return any(cells) and all(number(cell) is not None or runs_in(cell) for cell in cells if cell)
 
 
 def numbers_runs(name: str) -> bool:
@@ -320,9 +418,8 @@ def is_measured_by_name(name: str) -> bool:
     return known or spread or bool(_MEASURED.fullmatch(plain) or _NEVER.fullmatch(plain)) or unit is not None
 
 
-def _is_measured(
-    name: str, words: Sequence[str], columns: Columns, rows: Sequence[Mapping[str, str]]
-) -> bool:
+def is_measured(name: str, words: Sequence[str], columns: Columns, rows: Sequence[Mapping[str, str]]) -> bool:
+    """Whether a column of numbers was measured, beside the words that tell groups apart."""
     unit = Units().of_column(name).unit
     if _MEASURED.fullmatch(_plain(name)) or (unit is not None and unit.quantity.endswith("/s")):
         return True
@@ -345,38 +442,101 @@ def _index_columns(names: dict[str, str]) -> tuple[str, str, str] | None:
     return names["baseline"], names["result"], names["index"]
 
 
-def _value(names: dict[str, str], taken: set[str], rows: Sequence[Mapping[str, str]], units: Units) -> str:
-    """The column of numbers; empty where no name says it, and no unit. One with numbers in it comes first."""
+def _time_axis(header: Sequence[str], taken: set[str], rows: Sequence[Mapping[str, str]]) -> tuple[str, ...]:
+    """A first column `time` that rises from row to row, beside another one that was measured: a log."""
+    name = header[0]
+    if _plain(name) not in _AXIS or name in taken or len(rows) < _FEW_ROWS:
+        return ()
+    moments = [number(row[name]) for row in rows]
+    rises = all(
+        before is not None and after is not None and before < after for before, after in pairwise(moments)
+    )
+    measured = any(is_measured_by_name(other) for other in header[1:] if other not in taken)
+    return (name,) if rises and measured else ()
+
+
+def _values(
+    names: dict[str, str], taken: set[str], rows: Sequence[Mapping[str, str]], units: Units
+) -> tuple[str, ...]:
+    """The columns of numbers; none where no name says it, and no unit. Those with numbers in them come first.
+
+    Several where names say it of each alike: none is preferred.
+    """
     free = {
         name: column for name, column in names.items() if column not in taken and not _NEVER.fullmatch(name)
     }
     numeric = {name: column for name, column in free.items() if any(_numbers(column, rows))}
-    return _by_name(numeric) or _by_name(free) or _by_unit(numeric, units)
+    values = _mean_of(names, numeric) or _by_name(numeric) or _by_unit(numeric, units)
+    values = values or _by_ending(numeric, rows)
+    if values or any(is_numeric(column, rows) for column in free.values()):
+        return values or _only_numbers(numeric, rows)
+    return _by_name(free)
+
+
+def _candidates(header: Sequence[str], taken: set[str], rows: Sequence[Mapping[str, str]]) -> tuple[str, ...]:
+    """Columns of numbers that differ, and that no name takes for something else."""
+    free = [name for name in header if name not in taken and not _NEVER.fullmatch(_plain(name))]
+    return tuple(
+        name
+        for name in free
+        if _plain(name) not in _RUN | _BLOCK and any(_numbers(name, rows)) and _is_mostly_numeric(name, rows)
+    )
+
+
+def _is_mostly_numeric(name: str, rows: Sequence[Mapping[str, str]]) -> bool:
+    return is_numeric(name, rows) or 2 * sum(_numbers(name, rows)) > len(rows)
 
 
 def _numbers(name: str, rows: Sequence[Mapping[str, str]]) -> Iterator[bool]:
-    return (number(row[name].removesuffix("%")) is not None for row in rows)
+    return (number(row[name].removesuffix("%")) is not None or bool(runs_in(row[name])) for row in rows)
 
 
-def _by_name(columns: Mapping[str, str]) -> str:
-    for name in _VALUES:
+def _mean_of(names: Mapping[str, str], numeric: Mapping[str, str]) -> tuple[str, ...]:
+    """The mean of which the table has the standard deviation or error, too."""
+    means = [numeric[name] for name in _MEANS if name in numeric]
+    return tuple(means[:1]) if (_SD | _ERROR) & names.keys() and not {"value", "score"} & names.keys() else ()
+
+
+def _by_name(columns: Mapping[str, str]) -> tuple[str, ...]:
+    columns = {name: column for name, column in columns.items() if not _OF_SPREAD.search(name)}
+    for name in (*_VALUES, *_MEANS):
         if name in columns:
-            return columns[name]
-    for name, column in columns.items():
-        if (
-            _MEAN.fullmatch(name)
-            or name.endswith("_value")
-            or any(name.startswith(f"{value}_") for value in _VALUES)
-        ):
-            return column
-    return ""
+            return (columns[name],)
+    for fits in (_is_mean, _begins_as_value):
+        if fitting := tuple(column for name, column in columns.items() if fits(name)):
+            return fitting
+    return ()
 
 
-def _by_unit(columns: Mapping[str, str], grammar: Units) -> str:
-    """The only column that is called as a unit of time, or of so much a second."""
+def _is_mean(name: str) -> bool:
+    return _MEAN.fullmatch(name) is not None
+
+
+def _begins_as_value(name: str) -> bool:
+    return name.endswith("_value") or any(name.startswith(f"{value}_") for value in _VALUES)
+
+
+def _by_ending(columns: Mapping[str, str], rows: Sequence[Mapping[str, str]]) -> tuple[str, ...]:
+    """Columns whose last word says that they were measured, and whose cells differ: `processing.time`."""
+    differing = {name: column for name, column in columns.items() if len({row[column] for row in rows}) > 1}
+    fitting = tuple(column for name, column in differing.items() if name.rpartition("_")[2] in _ENDINGS)
+    return fitting if len(differing) - len(fitting) <= _MOST_OTHERS else ()
+
+
+def _only_numbers(columns: Mapping[str, str], rows: Sequence[Mapping[str, str]]) -> tuple[str, ...]:
+    """The only column with digits in its cells, where the others hold words."""
+    first, *others = rows
+    digits = [
+        name for name in first if any(row[name][:1].isdigit() or row[name][:1] in "-+.[(" for row in rows)
+    ]
+    plain = len(digits) == 1 and digits[0] in columns.values() and not any(map(number, first))
+    return (digits[0],) if others and plain else ()
+
+
+def _by_unit(columns: Mapping[str, str], grammar: Units) -> tuple[str, ...]:
+    """The only column that is called as a unit of time; else all that are so much a second."""
     times = [column for name, column in columns.items() if name in _BARE_TIMES]
     if len(times) == 1:
-        return times[0]
+        return tuple(times)
     units = {column: grammar.of_column(column).unit for column in columns.values()}
-    rates = [column for column, unit in units.items() if unit and unit.direction is Direction.HIGHER]
-    return rates[0] if len(rates) == 1 else ""
+    return tuple(column for column, unit in units.items() if unit and unit.direction is Direction.HIGHER)

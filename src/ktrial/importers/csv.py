@@ -8,10 +8,11 @@ from itertools import pairwise
 from typing import overload
 
 from ktrial.format.number_format import counted, percentage
-from ktrial.importers.cells import CsvLine
+from ktrial.importers.cells import CsvLine, with_runs
 from ktrial.importers.columns import Columns, has_failed, understand, without_other_numbers
 from ktrial.importers.errors import ImportFailed, MeasurementsDamaged, NoMeasurements
 from ktrial.importers.protocol import SourceFile, check_groups, decimals, rounded
+from ktrial.importers.sizes import split_by_sizes
 from ktrial.importers.tables import GROUP, Table, looks_like_table, made_long, table_of
 from ktrial.model.imported import BASELINES, SCORE, Family, Group, Imported, IndexRow, Rounded, Score, Summary
 from ktrial.model.warnings import DataWarning, WarningKind
@@ -22,6 +23,7 @@ _SHOWN = 8
 _FEW_REPEATS = 0.05
 """Of all numbers: where more are there twice, they were printed too coarsely to be told apart."""
 _TELLING_DIGITS = 4
+_FEWEST_RUNS = 3
 _MISSING = {"", "-", "---", "na", "n/a", "nan", "null", "none"}
 _YES, _NO = {"1", "yes", "true", "*"}, {"0", "no", "false", ""}
 
@@ -116,13 +118,27 @@ class _Reader:
         columns = self._columns
         unit, label = self._unit(rows)
         return Family(
-            name=" · ".join(part for part in key if part) or " · ".join(self._varying) or columns.value,
-            metric=rows[0].cells[columns.metric] if columns.metric else columns.value,
+            name=" · ".join(self._named(key)) or " · ".join(self._varying) or columns.value,
+            metric=" ".join(self._metric(rows[0])),
             unit=label,
             direction=(unit.direction if unit else None) or columns.named.direction,
             groups=tuple(self._summarised(rows, unit) if columns.summaries else self._grouped(rows, unit)),
             blocked=columns.blocked and not columns.summaries,
         )
+
+    def _named(self, key: tuple[str, ...]) -> Iterator[str]:
+        """What a family is of: a size has its name beside it."""
+        columns = self._columns
+        for name, cell in zip(columns.families, key, strict=True):
+            if cell:
+                yield f"{name} {cell}" if name in columns.sizes else cell
+
+    def _metric(self, row: CsvLine) -> Iterator[str]:
+        columns = self._columns
+        if columns.metric:
+            yield row.cells[columns.metric]
+        if columns.others or not columns.metric:
+            yield columns.value
 
     def _unit(self, rows: list[CsvLine]) -> tuple[Unit | None, str]:
         """The family's unit, that of its first row, and what it is called. Raises ImportFailed."""
@@ -329,38 +345,63 @@ class Csv:
             columns = understand(table.header, [row.cells for row in table.rows], file)
             if len(table.header) > 2 and not (columns.families or columns.run):
                 columns = _rows_as_metrics(columns, table)
-        header, rows = table.header, table.rows
-        index_rows = _index(file, columns, rows) if columns.index_of and not file.choices.value else ()
+        index_rows = _index(file, columns, table.rows) if columns.index_of and not file.choices.value else ()
         if index_rows and not columns.groups:
             return Imported(source=file.name, format=self.name, families=(), index_rows=index_rows)
-        if not columns.value:
-            problem = f"line {table.line}: no column is one of numbers by its name ({_some(header)})"
-            if any(number(name) is not None for name in header):
-                hint = "put a line with the columns' names above the numbers"
-                raise NoMeasurements(file.path, self.name, f"its header is {_some(header)}", hint)
-            numeric = [
-                name
-                for name in header
-                if all(number(row.cells[name].removesuffix("%")) is not None for row in rows)
-            ]
-            name = shlex.quote(numeric[-1]) if numeric else "COLUMN"
-            raise NoMeasurements(file.path, self.name, problem, f"name the column of numbers: --value {name}")
-        of_file = not columns.groups and bool(file.label or file.choices.several or columns.metric)
-        if not columns.groups and not of_file:
-            hint = "name the column with --group-by, or give a second file to compare this one with"
-            raise NoMeasurements(file.path, self.name, "no column tells the groups apart", hint)
-        columns, left_out = without_other_numbers(columns, [row.cells for row in rows], file)
-        reader = _Reader(file, columns, rows, table.conditions)
-        families = reader.families()
+        _check_value(file, columns, table)
+        cells_of_rows = [row.cells for row in table.rows]
+        columns, left_out = without_other_numbers(columns, cells_of_rows, file)
+        columns = _means_as_runs(split_by_sizes(columns, cells_of_rows, file), table)
+        readers = [
+            _Reader(file, columns.of(*named), with_runs(table.rows, named[0]), table.conditions)
+            for named in ((columns.value, columns.named), *columns.others)
+        ]
+        families = tuple(family for reader in readers for family in reader.families())
+        remarks = dict.fromkeys(remark for reader in readers for remark in reader.warnings())
         return Imported(
             source=file.name,
             format=self.name,
             families=families,
             index_rows=index_rows,
-            scores=_scores(families, reader.places(columns.value)),
-            warnings=(*left_out, *reader.warnings(), *_rounded_indices(file, families, columns, reader)),
+            scores=_scores(families, readers[0].places(columns.value)),
+            warnings=(*left_out, *remarks, *_rounded_indices(file, families, columns, readers[0])),
             understood="; ".join((*table.remarks, columns.understood)),
         )
+
+
+def _check_value(file: SourceFile, columns: Columns, table: Table) -> None:
+    """Raise NoMeasurements where no column is the one of numbers: with those that may be, and the option."""
+    header, where = table.header, f"line {table.line}"
+    if columns.value and (f"{columns.value} (2)" not in header or file.choices.value):
+        return
+    if columns.value:
+        problem = f"{where}: there are two columns {columns.value}"
+        hint = (
+            f"--value {shlex.quote(columns.value)} reads the first, --value '{columns.value} (2)' the second"
+        )
+        raise NoMeasurements(file.path, "csv", problem, hint)
+    if any(number(name) is not None for name in header):
+        hint = "put a line with the columns' names above the numbers"
+        raise NoMeasurements(file.path, "csv", f"its header is {_some(header)}", hint)
+    if not columns.candidates:
+        problem = f"{where}: no column is one of numbers ({_some(header)})"
+        raise NoMeasurements(file.path, "csv", problem, "name the column of numbers: --value COLUMN")
+    candidates = list(columns.candidates)
+    problem = f"{where}: no name says which of these columns has the numbers: {_some(candidates)}"
+    names = ",".join(candidates[:2])
+    more = f", or several: --value {shlex.quote(names)}" if candidates[1:] else ""
+    raise NoMeasurements(file.path, "csv", problem, f"--value {shlex.quote(candidates[0])}{more}")
+
+
+def _means_as_runs(columns: Columns, table: Table) -> Columns:
+    """Means that a group has three of or more are its runs: of each its own spread says nothing of that."""
+    keys = {tuple(row.cells[name] for name in (*columns.families, *columns.groups)) for row in table.rows}
+    if not columns.summaries or len(table.rows) < _FEWEST_RUNS * len(keys):
+        return columns
+    spreads = (columns.error, columns.sd, columns.sd_percent, columns.runs)
+    left_out = (*columns.left_out, *(name for name in spreads if name))
+    plain = replace(columns, summaries=False, error="", sd="", sd_percent="", runs="")
+    return replace(plain, left_out=left_out)
 
 
 def _rows_as_metrics(columns: Columns, table: Table) -> Columns:

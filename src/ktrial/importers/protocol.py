@@ -5,6 +5,7 @@ import io
 import lzma
 import os
 import re
+import shlex
 import stat
 import zlib
 from dataclasses import dataclass, field
@@ -66,10 +67,11 @@ def check_groups(file: SourceFile, groups: int, by: str = "", line: int = 0) -> 
     if groups > MOST_GROUPS:
         where = f", line {line}" if line else ""
         named = f", by {by}" if by else ""
+        first = by.partition(", ")[0] or "COLUMN"
         raise ImportFailed(
             f"{file.path}{where}: there are more than {MOST_GROUPS} groups in one comparison{named}.",
-            hint="--group-by COLUMN,… names the columns that tell the groups apart; no other is then looked "
-            "at",
+            hint=f"name the columns that tell the groups apart, --group-by {shlex.quote(first)}; no other is "
+            "then looked at",
         )
 
 

@@ -11,6 +11,7 @@ from statistics import median
 from ktrial.importers.cells import CsvLine, plain_cells
 from ktrial.importers.columns import is_measured_by_name, is_moment, numbers_runs
 from ktrial.importers.errors import MeasurementsDamaged, NoMeasurements
+from ktrial.importers.headers import with_names
 from ktrial.importers.protocol import SourceFile
 from ktrial.program_outputs.reading import number
 from ktrial.text_lines import lines_of
@@ -89,7 +90,7 @@ def table_of(file: SourceFile) -> Table:
     if not lines:
         raise NoMeasurements(file=file.path, format="csv", problem="every cell is empty")
     (first, names), *below = lines
-    header = [name.strip() for name in names]
+    header, below, of_names = with_names([name.strip() for name in names], below)
     _check_header(file, first, header)
     if len(below) > _MOST_ROWS:
         raise _damaged(file, _MOST_ROWS, f"more than {_MOST_ROWS} rows")
@@ -107,7 +108,7 @@ def table_of(file: SourceFile) -> Table:
     if begins is not None and (around := len(numbered) - len(lines) - 1):
         remarks.append(f"the first Markdown table; {around} lines around it are not read")
     header, rows, of_cells = plain_cells(header, rows)
-    table = Table(header, rows, conditions, (*remarks, *of_cells), first)
+    table = Table(header, rows, conditions, (*remarks, *of_names, *of_cells), first)
     return _with_points(file, table)
 
 
@@ -197,9 +198,6 @@ def _check_header(file: SourceFile, line: int, header: list[str]) -> None:
         raise _damaged(file, line, f"more than {_MOST_COLUMNS} columns")
     if "" in header:
         raise _damaged(file, line, f"column {header.index('') + 1} has no name")
-    twice = next((name for name in header if header.count(name) > 1), "")
-    if twice:
-        raise _damaged(file, line, f"there are two columns {twice}")
 
 
 def _damaged(file: SourceFile, line: int, problem: str) -> MeasurementsDamaged:

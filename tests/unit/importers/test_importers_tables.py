@@ -221,8 +221,8 @@ def test_what_is_wrong_with_a_table_is_said_with_its_line(
         (("level,value",), "nothing below it"),
         ((",", ",,"), "every cell is empty"),
         (("level,value", "a,n/a"), "no row has a number in value"),
-        (("alpha,beta", "a,1"), "no column is one of numbers"),
-        (("run,value", "1,2"), "no column tells the groups apart"),
+        (("alpha,beta", "a,x"), "line 1: no column is one of numbers"),
+        (("alpha,beta", "a,1"), "line 1: no name says which of these columns has the numbers: beta"),
     ],
 )
 def test_a_table_without_measurements_says_what_is_missing(
