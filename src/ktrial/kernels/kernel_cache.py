@@ -532,6 +532,12 @@ def is_whole(directory: Path) -> bool:
     return manifest is not None and not damaged_files(directory, manifest, manifest.files)
 
 
+def is_usable(directory: Path) -> bool:
+    """The same of all its files but the modules, as far as files are remembered to be whole."""
+    manifest = kept_manifest(directory)
+    return manifest is not None and not damaged_files(directory, manifest, manifest.needed)
+
+
 def _is_file_whole(path: Path, digest: str, *, reread: bool) -> bool:
     try:
         return digest_of_file(path, anew=True) == digest if reread else has_digest(path, digest)

@@ -280,6 +280,23 @@ class Profile(Model):
         marked = self.region.operations
         return marked.median / (self.operations / marked.count)
 
+    def contradiction(self, median: float | None = None) -> str:
+        """Why it cannot be of one measurement, in a sentence; empty where it can.
+
+        `median`: instructions per operation, as the workload's sample has them: at most those of the
+        longest operation. Programs take off what marking costs, so that it may be less than the shortest.
+        """
+        region, marked = self.region, self.region.operations
+        parts = region.kernel + region.program
+        if parts != region.instructions:
+            return f"its functions and programs come to {parts:,} instructions, its sum is {region.instructions:,}"
+        if median is None or not marked.count:
+            return ""
+        most = marked.maximum / (self.operations / marked.count)
+        if median <= most:
+            return ""
+        return f"its sample is {median:,.10g} instructions per operation, and its longest operation has {most:,.10g}"
+
 
 class FunctionFiles(Model):
     """The functions of one kernel image, without its modules."""

@@ -358,11 +358,25 @@ def counted_by_function(measurement: Measurement) -> Measurement:
 
 def profile_in(record: StudyRecord, label: str, runs: Runs) -> Profile | None:
     """The profile of a workload in a study of one kernel: that of the first perturbation, which changes
-    nothing.
+    nothing. Raises SeriesError where it and the workload's sample cannot be of one measurement.
     """
     if not record.trials:
         return None
-    return profile_of(runs.store, record, record.trials[0].planned.treatment, label)
+    profile = profile_of(runs.store, record, record.trials[0].planned.treatment, label)
+    if profile and (why := profile.contradiction(_counted_median(record, label))):
+        raise SeriesError(
+            f"The stored trial of {label} on {record.trials[0].provenance.kernel} contradicts itself: {why}.",
+            hint="ktrial store verify tells what else is damaged; in a new store (--store FILE) all is "
+            "measured again",
+        )
+    return profile
+
+
+def _counted_median(record: StudyRecord, label: str) -> float | None:
+    """The workload's own metric in the trial whose profile is read; None where it counts no instructions."""
+    first = min(record.trials, key=lambda trial: trial.planned.perturbation.number)
+    own = next((sample for sample in first.samples if sample.workload == label), None)
+    return own.value if own and own.unit.startswith("instructions") else None
 
 
 def trials_of(kernel: Kernel, measurement: Measurement, runs: Runs) -> StudyRecord:

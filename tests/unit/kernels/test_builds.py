@@ -227,6 +227,21 @@ def test_a_damaged_kernel_is_built_again(source: Path, have: Callable[[str], Ker
     assert first.image.read_bytes() == image
 
 
+@pytest.mark.parametrize("part", ["config", "vmlinux"])
+def test_a_kernel_with_another_configuration_or_image_than_it_was_built_with_is_built_again(
+    part: str, source: Path
+) -> None:
+    """What a series tells of its options and functions is read from these files."""
+    kernel = build(asked(source))
+    path = kernel.image.with_name(part)
+    whole = path.read_bytes()
+    path.write_bytes(whole.replace(b"=y", b"=m", 1) + b"\n")
+    assert cached(asked(source)) is None
+    with pytest.warns(UserWarning, match=rf"was damaged in the cache \({part}\): made again"):
+        assert build(asked(source)) == kernel
+    assert path.read_bytes() == whole
+
+
 def test_a_damaged_kernel_whose_source_is_another_now_is_refused(source: Path) -> None:
     first = build(asked(source))
     first.image.write_bytes(first.image.read_bytes()[:-1])

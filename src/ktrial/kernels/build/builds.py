@@ -67,7 +67,7 @@ from ktrial.kernels.errors import (
     OptionNotTaken,
 )
 from ktrial.kernels.files import file_system_errors, require_space, write_atomically
-from ktrial.kernels.kernel_cache import Cache, disk_usage, held, held_if_free, is_whole, parts_of
+from ktrial.kernels.kernel_cache import Cache, disk_usage, held, held_if_free, is_usable, is_whole, parts_of
 from ktrial.kernels.providers import Parts
 from ktrial.model.base import digest
 from ktrial.model.kernel import OWN, Build, Kernel, Menus, Origin
@@ -131,13 +131,16 @@ def build(spec: Build, progress: Progress = silent) -> Kernel:
 def cached(spec: Build) -> Kernel | None:
     """The kernel, where it was built from just this source with this compiler; else None.
 
-    Raises what looking at the source raises.
+    None where its image or configuration is not what it was, too: it is built again then. Raises what
+    looking at the source raises.
     """
     recipe = recipe_of(spec.name)
     if recipe is None:
         return None
     with suppress(KernelNotFound, CacheDamaged):
         kernel = Cache().kernel(spec.name)
+        if not is_usable(kernel.image.parent):
+            return None
         if _fingerprint(spec, snapshot_of(spec.source), compiler_of(spec.make)) == recipe.fingerprint:
             return as_asked(kernel, spec)
     return None
