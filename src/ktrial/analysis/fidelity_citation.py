@@ -1,16 +1,19 @@
 """What a fidelity result in the store says of changes as large as one that exact mode has counted."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from ktrial.analysis.fidelity import Both
 from ktrial.model.base import digest
 from ktrial.model.fidelity import CountBands, FidelityCitation, FidelityResult, FidelityTable
 from ktrial.store.errors import StoreError
 from ktrial.store.store import Store
 from ktrial.store.study_rows import OF_FIDELITY, StudySummaries
 
+if TYPE_CHECKING:  # what makes such results reads scipy, which takes a second
+    from ktrial.analysis.fidelity import Both
 
-def table_of(result: FidelityResult, studies: Sequence[Both]) -> FidelityTable:
+
+def table_of(result: FidelityResult, studies: "Sequence[Both]") -> FidelityTable:
     """What of a result may be cited; `studies` are those that it was made of."""
     timed = [record for _, record in studies]
     cpus = (trial.provenance.cpu_model for record in timed for trial in record.trials)

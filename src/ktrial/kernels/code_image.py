@@ -4,8 +4,9 @@ import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from io import BytesIO
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -296,12 +297,27 @@ def _within(
     return inside
 
 
+def code_image(vmlinux: Path) -> CodeImage:
+    """A kernel's image from its file; the two that were read last are kept.
+
+    Of a series each kernel is compared with the one before and the one behind. Raises ELFError,
+    ConstructError, OSError.
+    """
+    facts = vmlinux.stat()
+    return _read(vmlinux, facts.st_ino, facts.st_size, facts.st_mtime_ns)
+
+
+@lru_cache(maxsize=2)
+def _read(vmlinux: Path, *_identity: int) -> CodeImage:
+    return CodeImage(vmlinux.read_bytes())
+
+
 def ways_to(kernel: Kernel, names: Iterable[str]) -> dict[str, Ways]:
     """How these functions can be reached, each that the kernel's image has. Empty where it has no symbols."""
     if kernel.vmlinux is None:
         return {}
     try:
-        image = CodeImage(kernel.vmlinux.read_bytes())
+        image = code_image(kernel.vmlinux)
     except (ELFError, ConstructError, OSError):
         return {}
     return {name: image.ways_to(name) for name in names if name in image.functions}

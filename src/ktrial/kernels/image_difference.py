@@ -21,7 +21,7 @@ from elftools.elf.relocation import RelocationSection
 from elftools.elf.sections import NoteSection, Section, SymbolTableSection
 from numpy.typing import NDArray
 
-from ktrial.kernels.code_image import ALLOCATED, SYMBOL_ROW, CodeImage, CodeObject, Symbols
+from ktrial.kernels.code_image import ALLOCATED, SYMBOL_ROW, CodeImage, CodeObject, Symbols, code_image
 from ktrial.kernels.depmod import SUFFIXES, module_files, unpacked
 from ktrial.model.kernel import CodeDifference, Kernel
 from ktrial.model.profile import called
@@ -43,7 +43,7 @@ def code_difference(a: Kernel, b: Kernel) -> CodeDifference | None:
     if a.vmlinux is None or b.vmlinux is None:
         return None
     try:
-        before, after = CodeImage(a.vmlinux.read_bytes()), CodeImage(b.vmlinux.read_bytes())
+        before, after = code_image(a.vmlinux), code_image(b.vmlinux)
     except (ELFError, ConstructError, OSError):
         return None
     if not before.functions or not after.functions:

@@ -1,6 +1,7 @@
 """Profiles: what the QEMU plugin counted, by function, operation and call; and where functions' source is."""
 
 import re
+from functools import lru_cache
 
 from pydantic import Field
 
@@ -289,13 +290,15 @@ class Profile(Model):
         region, marked = self.region, self.region.operations
         parts = region.kernel + region.program
         if parts != region.instructions:
-            return f"its functions and programs come to {parts:,} instructions, its sum is {region.instructions:,}"
+            return (
+                f"its functions and programs come to {parts:,} instructions, not to {region.instructions:,}"
+            )
         if median is None or not marked.count:
             return ""
         most = marked.maximum / (self.operations / marked.count)
         if median <= most:
             return ""
-        return f"its sample is {median:,.10g} instructions per operation, and its longest operation has {most:,.10g}"
+        return f"its sample is {median:,.10g} instructions per operation, its longest has {most:,.10g}"
 
 
 class FunctionFiles(Model):
@@ -317,6 +320,7 @@ def called(symbol: str, module: str = "") -> str:
     return without_numbers(symbol) + (f" [{module}]" if module else "")
 
 
+@lru_cache(maxsize=1 << 17)
 def without_numbers(symbol: str) -> str:
     """A function's name as a difference has it: `copy.isra` for `copy.isra.0`."""
     return _NUMBERED.sub("", symbol)

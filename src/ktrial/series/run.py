@@ -17,7 +17,7 @@ from ktrial.experiment.single_kernel import Runs, failed, measure, problem_of
 from ktrial.fault_points import fault_point
 from ktrial.format import number_format
 from ktrial.kernels import Progress
-from ktrial.kernels.build.build_trees import kept_trees
+from ktrial.kernels.build.build_trees import has_kept_trees
 from ktrial.kernels.build.make import build_seconds, whole_build_seconds
 from ktrial.kernels.code_image import ways_to
 from ktrial.kernels.errors import BadPatch, KernelError, PatchNotApplied
@@ -527,7 +527,7 @@ def estimate(series_run: SeriesRun, refused: Collection[int] = ()) -> Estimate:
     return Estimate(
         builds=len(patched) + rebuilds + (not has_base),
         rebuilds=rebuilds,
-        wholes=len(wholes) + (not has_base and not kept_trees()),
+        wholes=len(wholes) + (not has_base and not has_kept_trees()),
         boots=images,
         profiles=0 if asked else len(series_run.candidates),
         trials=images * series_run.measurement.perturbations,

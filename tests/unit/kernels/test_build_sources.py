@@ -137,6 +137,39 @@ def test_a_source_that_is_none_is_refused(source_name: str, message: str, source
     assert caught.value.exit_code == 2
 
 
+def test_a_later_commit_holds_what_its_checkout_holds_and_no_tree_is_listed_twice(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 80,000 files a commit changes a few: git says which."""
+    repository, trace = a_repository(source), tmp_path / "trace"
+    monkeypatch.setenv("GIT_TRACE2_EVENT", str(trace))
+    changes: dict[str, Callable[[], object]] = {
+        "changed": lambda: (repository / "kernel/fork.c").write_text("int other;\n"),
+        "made executable": lambda: (repository / "kernel/fork.c").chmod(0o755),
+        "deleted": (repository / "kernel/fork.c").unlink,
+        "new, with a name that is no word": lambda: (repository / "kernel/a\tb c.c").write_text(""),
+        "a link": lambda: (repository / "kernel/fork.c").symlink_to("sched.c"),
+        "moved": lambda: (repository / "kernel/sched.c").rename(repository / "kernel/moved.c"),
+        "nothing": lambda: None,
+    }
+    revisions = [git(repository, "rev-parse", "HEAD")]
+    for subject, change in changes.items():
+        change()
+        git(repository, "add", "--all")
+        git(repository, "commit", "--quiet", "--allow-empty", "--message", subject)
+        revisions.append(git(repository, "rev-parse", "HEAD"))
+    trace.unlink()
+    for revision in [*revisions, *reversed(revisions)]:
+        snapshot = snapshot_of(f"git:{repository}@{revision}")
+        git(repository, "checkout", "--quiet", revision)
+        assert snapshot.manifest.digest == manifest_of(repository).digest, revision
+    commands = trace.read_text()
+    assert commands.count('"name":"ls-tree"') == 1
+    assert commands.count('"name":"diff-tree"') == len(changes) - 1, (
+        "the last commit's tree is the one before"
+    )
+
+
 def test_what_builds_and_editors_leave_is_no_source(source: Path) -> None:
     before = manifest_of(source)
     for name in ("kernel/fork.o", "kernel/.fork.o.cmd", ".config", "vmlinux", "kernel/fork.c~", ".git/HEAD"):

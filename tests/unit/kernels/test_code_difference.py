@@ -49,6 +49,15 @@ def test_code_that_only_lies_elsewhere_is_the_same(tmp_path: Path) -> None:
     assert code_difference(second, first) == CodeDifference(functions=("balance",))
 
 
+def test_an_image_that_another_has_taken_the_place_of_is_read_again(tmp_path: Path) -> None:
+    first, second = a_kernel_of(tmp_path, "one"), a_kernel_of(tmp_path, "other", waking=2)
+    assert code_difference(first, second) == CodeDifference(functions=("wake",))
+    assert first.vmlinux is not None
+    assert second.vmlinux is not None
+    second.vmlinux.write_bytes(first.vmlinux.read_bytes())
+    assert code_difference(first, second) == CodeDifference()
+
+
 def test_a_changed_constant_is_a_changed_function_and_its_callers_are_not(tmp_path: Path) -> None:
     first = a_kernel_of(tmp_path, "one")
     second = a_kernel_of(tmp_path, "other", inserted=MORE, waking=2)

@@ -416,7 +416,9 @@ def test_an_estimate_has_builds_boots_and_a_time_only_where_it_was_measured(tmp_
         assert planned.seconds
         assert planned.boot_seconds
         compiling = 2 * 60 + 2 * 600
-        assert round(planned.seconds - 3 * planned.boot_seconds) == compiling
+        assert planned.trial_seconds
+        running = 3 * planned.boot_seconds + 6 * planned.trial_seconds
+        assert planned.seconds == pytest.approx(compiling + running)
         (tmp_path / "third").mkdir()
         free = asked(tmp_path / "third", store, "cost-fork-1", "cost-pipe-2", "noop", uses=())
         planned, without = estimate(free), estimate(free, refused=[2])

@@ -281,6 +281,11 @@ def builds_of(need: Need) -> tuple[Path, ...]:
     )
 
 
+def has_kept_trees() -> bool:
+    """Whether any tree is kept. How large they are is not looked up: that takes a second."""
+    return any(tree.record() is not None for tree in _trees())
+
+
 def kept_trees() -> tuple[KeptTree, ...]:
     """The trees that are kept, the one that was used last first."""
     trees = [(tree, record) for tree in _trees() if (record := tree.record()) is not None]

@@ -26,9 +26,9 @@ from ktrial.kernels.build.build_trees import (
     builds_of,
     files_compiled,
     files_touched,
+    has_kept_trees,
     has_start,
     held_tree_of,
-    kept_trees,
     mend,
     sift,
     taken,
@@ -751,7 +751,7 @@ _USUAL, _USUAL_OF_GIT = 2 * _GB, 4 * _GB
 
 def usual_room(spec: Build) -> int:
     """Bytes that building it usually takes; none where a build tree is there, which serves again."""
-    if kept_trees():
+    if has_kept_trees():
         return 0
     built = _USUAL_OF_GIT if spec.source.startswith(GIT_PREFIX) else _USUAL
     return built + _unpacked(spec.source)
@@ -759,7 +759,7 @@ def usual_room(spec: Build) -> int:
 
 def least_room(spec: Build) -> int:
     """Bytes without which it fails for certain."""
-    return 0 if kept_trees() else ROOM_WITHOUT_MODULES + _unpacked(spec.source)
+    return 0 if has_kept_trees() else ROOM_WITHOUT_MODULES + _unpacked(spec.source)
 
 
 def _unpacked(source: str) -> int:

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from threading import Lock
 from typing import IO, Any, Protocol
 
 import lz4.frame
@@ -386,16 +387,71 @@ _UNKNOWN = ("Needed a single revision", "bad revision", "Not a valid object name
 
 
 def manifest_at(repository: Path, revision: str) -> Manifest:
-    """The manifest of a commit's tree. Raises SourceUnusable, ToolMissing."""
-    tree = git(repository, revision, "rev-parse", "--verify", "--end-of-options", f"{revision}^{{tree}}")
-    listed = git(repository, revision, "ls-tree", "-r", "-z", "--full-tree", tree.strip())
+    """The manifest of a commit's tree. Raises SourceUnusable, ToolMissing.
+
+    A kernel's tree has 80,000 files, and the next commit of a series changes a few: what was read lately is
+    kept, and of another tree only what differs is asked for.
+    """
+    named = ("rev-parse", "--verify", "--end-of-options", f"{revision}^{{tree}}")
+    tree = git(repository, revision, *named).strip()
+    with _KEPT_TREES.lock:
+        known = _KEPT_TREES.get(repository, tree)
+        if known is None:
+            near = _KEPT_TREES.newest(repository)
+            known = _listed(repository, tree) if near is None else _changed(repository, near, tree)
+        _KEPT_TREES.keep(repository, tree, known)
+        return known
+
+
+class _Trees:
+    """The manifests of the trees that were read last, by repository and tree."""
+
+    def __init__(self, most: int) -> None:
+        self.lock = Lock()
+        self._most = most
+        self._kept: dict[tuple[Path, str], Manifest] = {}
+
+    def get(self, repository: Path, tree: str) -> Manifest | None:
+        return self._kept.get((repository, tree))
+
+    def newest(self, repository: Path) -> tuple[str, Manifest] | None:
+        trees = ((tree, kept) for (place, tree), kept in reversed(self._kept.items()) if place == repository)
+        return next(trees, None)
+
+    def keep(self, repository: Path, tree: str, manifest: Manifest) -> None:
+        self._kept.pop((repository, tree), None)
+        self._kept[repository, tree] = manifest
+        while len(self._kept) > self._most:
+            self._kept.pop(next(iter(self._kept)))
+
+
+_KEPT_TREES = _Trees(most=16)
+"""A manifest takes 5 MB: the texts in it are those of the one that it was made from."""
+
+
+def _listed(repository: Path, tree: str) -> Manifest:
     files = {}
-    for line in filter(None, listed.split("\0")):
+    for line in git(repository, tree, "ls-tree", "-r", "-z", "--full-tree", tree).split("\0"):
         facts, _, path = line.partition("\t")
-        mode, kind, name = facts.split()
+        mode, kind, name = facts.split() if facts else ("", "", "")
         if kind == "blob":
             files[path] = f"{mode} {name}"
     return Manifest(files)
+
+
+def _changed(repository: Path, near: tuple[str, Manifest], tree: str) -> Manifest:
+    """By what `git diff-tree` says of each file: `:MODE MODE OBJECT OBJECT STATUS`, NUL, path, NUL."""
+    listed = git(repository, tree, "diff-tree", "-r", "-z", "--no-renames", "--full-index", near[0], tree)
+    words = listed.split("\0")
+    changes: dict[str, str | None] = {}
+    for facts, path in zip(words[:-1:2], words[1::2], strict=True):
+        _, mode, _, name, _ = facts.split()
+        changes[path] = f"{mode} {name}" if mode in _OF_BLOBS else None
+    return near[1].but(changes) if changes else near[1]
+
+
+_OF_BLOBS = frozenset({PLAIN, EXECUTABLE, LINK, "100664"})
+"""Other entries are another repository's commits, or nothing: the file is gone."""
 
 
 def described(repository: Path, revision: str) -> str:
