@@ -101,17 +101,24 @@ class MeasuredCommit(Model):
 
     commit: str
     subject: str
-    way: MeasuredHow
+    how: MeasuredHow
     effects: tuple[float, ...] = ()
     """Its part of the difference under each perturbation; empty where it was not measured."""
     problem: str = ""
     also: int = 0
-    """Of a step: how many more commits are in it (those before it that nothing builds of, a merge's)."""
+    """Of a step: how many steps before it are in it, since none of those could be measured."""
+    merge: bool = False
+    """Whether it is a merge: the step holds all that it brings."""
 
     @property
     def short(self) -> str:
         """The beginning of its name."""
         return self.commit[:_SHORT]
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether it has a part, in one direction under every perturbation."""
+        return bool(self.effects) and min(self.effects) * max(self.effects) > 0
 
     @property
     def effect(self) -> float | None:
@@ -153,7 +160,7 @@ class CommitProof(Model):
     def causes(self) -> tuple[MeasuredCommit, ...]:
         """Those that have a part."""
         least = LEAST_PART * abs(self.difference)
-        return tuple(row for row in self.measured if row.effect is not None and abs(row.effect) >= least)
+        return tuple(row for row in self.measured if abs(row.effect or 0.0) >= least and row.is_sure)
 
     @property
     def explained(self) -> float:

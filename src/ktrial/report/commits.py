@@ -110,7 +110,7 @@ def _proof_fields(proof: CommitProof) -> Sequence[Field[MeasuredCommit]]:
         Field(Column("commit", "commit"), lambda row: Cell(row.commit, row.short, Kind.CODE)),
         Field(Column("part", "its part", numeric=True), _part),
         Field(Column("share", "of the difference", "%", numeric=True), lambda row: _share(proof, row)),
-        Field(Column("way", "measured", wraps=True), _way),
+        Field(Column("how", "measured", wraps=True), _how),
         Field(
             Column("subject", "subject", wraps=True),
             lambda row: name(beginning(row.subject, _SUBJECT)),
@@ -127,13 +127,13 @@ def _share(proof: CommitProof, row: MeasuredCommit) -> Cell:
     return Cell(share, number_format.share(share))
 
 
-def _way(row: MeasuredCommit) -> Cell:
+def _how(row: MeasuredCommit) -> Cell:
     if row.problem:
         return Cell(row.problem, row.problem, Kind.PROSE)
-    if row.way is MeasuredHow.TAKEN_BACK:
+    if row.how is MeasuredHow.TAKEN_BACK:
         return own("taken back on the newer side")
-    more = f", with {number_format.counted(row.also, 'commit')} before it" if row.also else ""
-    return own(f"as a step of the range{more}")
+    more = f", with {number_format.counted(row.also, 'step')} before it" if row.also else ""
+    return own(f"{'a merge' if row.merge else 'a step'} of the range{more}")
 
 
 def proof_notes(proof: CommitProof) -> Iterator[str]:

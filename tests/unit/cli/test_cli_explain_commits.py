@@ -5,8 +5,14 @@ from pathlib import Path
 
 import pytest
 from tests.support.command_line import CommandLine
-from tests.support.fake_builds import git
+from tests.support.costly_commits import CostBuilder, answer
+from tests.support.fake_builds import git, has_what_builds_need
+from tests.support.scripted import ScriptedMachine, scripted_resources
 from tests.unit.cli.test_cli_explain import BOTH, World
+
+from ktrial.experiment.observer import Observer
+from ktrial.experiment.single_kernel import Runs
+from ktrial.store.store import Store
 
 
 @pytest.fixture
@@ -81,7 +87,9 @@ def test_a_range_may_be_given_instead(cli: CommandLine, tree: Path) -> None:
     ("words", "problem"),
     [
         (["--range", "v6.1..v6.12"], "--range: it goes with --commits"),
-        (["--commits", "TREE", "--prove"], "--prove: it measures settings and options, not commits"),
+        (["--commits", "TREE", "--candidates", "abc"], "--candidates: goes with --prove"),
+        (["--commits", "TREE", "--prove", "--each"], "--each: each commit is taken back alone"),
+        (["--commits", "TREE", "--prove", "--cpus", "2"], "--prove: shares are proven on the machine exact"),
         (["--commits", "git:/nowhere"], "there is no directory /nowhere"),
         (["--commits", "TREE", "--range", "v6.1"], "--range: v6.1 is not A..B"),
         (["--commits", "TREE", "--range", "v6.1..v6.13"], "it has no commit 'v6.13'"),
@@ -109,3 +117,52 @@ def test_one_kernel_has_no_commits_between(cli: CommandLine, world: World, tree:
     result = cli("explain", *BOTH[2:], "--to-boot", "quiet", "--commits", str(tree))
     assert result.status == 2
     assert "both treatments boot one kernel" in result.messages
+
+
+@pytest.fixture
+def costs(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CostBuilder:
+    """A commit more, which costs 40 of 1000 and touches as much as the first."""
+    monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path / "cache"))
+    has_what_builds_need(monkeypatch, tmp_path / "host")
+    commit(tree, "mm: costs 40", "mm/mmap.c", "int mas_store(int a)\n{\n\treturn a + 2;\n}\n")
+    git(tree, "tag", "--force", "v6.12")
+    builder = CostBuilder(tree)
+
+    def runs(store: Store, observer: Observer, _jobs: int | None) -> Runs:
+        return Runs(store, observer, 1, ScriptedMachine(answer), scripted_resources(builder=builder.builder))
+
+    monkeypatch.setattr("ktrial.cli.options.kernel_measurement.runs", runs)
+    return builder
+
+
+def test_what_the_commits_make_is_measured(cli: CommandLine, tree: Path, costs: CostBuilder) -> None:
+    result = cli("explain", *BOTH, "--commits", f"git:{tree}", "--prove")
+    assert result.status == 0, result.messages
+    name = git(tree, "rev-parse", "--short=12", "v6.12")
+    assert "proving: both ends and 2 commits taken back" in result.messages.replace("\xa0", " ")
+    text = " ".join(result.output.split())
+    assert text.endswith(
+        f"Of +40 instructions per operation makes: {name} mm: costs 40 +40 (100.0 %). "
+        "Not explained: 0 (0.0 %)."
+    )
+    assert "both ends are built in the configuration guest" in text
+    assert "measured: 4 kernels, 4 of them compiled for this" in text.replace("\xa0", " ")
+
+
+def test_a_proof_as_json_has_every_commit_that_was_measured(
+    cli: CommandLine, tree: Path, costs: CostBuilder
+) -> None:
+    name = git(tree, "rev-parse", "v6.12")
+    result = cli("explain", *BOTH, "--commits", f"git:{tree}", "--prove", "--candidates", name[:7], "--json")
+    proof = json.loads(result.output)["commits"]["proof"]
+    assert [(row["commit"], row["how"], row["effect"], row["share"]) for row in proof["measured"]] == [
+        (name, "taken back", 40.0, 1.0)
+    ]
+    assert (proof["difference"], proof["unexplained"], proof["kernels"]) == (40.0, 0.0, 3)
+
+
+def test_a_candidate_that_is_none_is_refused(cli: CommandLine, tree: Path, costs: CostBuilder) -> None:
+    result = cli("explain", *BOTH, "--commits", f"git:{tree}", "--prove", "--candidates", "zzz")
+    assert result.status == 2
+    assert "--candidates: zzz begins the names of 0 commits of the list" in result.messages
+    assert not costs.built

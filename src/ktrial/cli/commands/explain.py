@@ -152,10 +152,7 @@ def explain(
     if behind.range and not behind.commits:
         raise BadOption("--range", "it goes with --commits: the tree that has the commits")
     if behind.commits:
-        if proving.prove:
-            raise BadOption("--prove", "it measures settings and options, not commits: leave --commits out")
-        refuse_of_proofs(proving)
-        _explain_commits(options, behind, files, top=top if verbose or all_ else None, json=json)
+        _explain_commits(options, proving, behind, files, top=top if verbose or all_ else None, json=json)
         return
     measured = None
     if not proving.prove:
@@ -178,11 +175,25 @@ def explain(
 
 
 def _explain_commits(
-    options: ExplainOptions, behind: CommitOptions, files: DifferenceFiles, *, top: int | None, json: bool
+    options: ExplainOptions,
+    proving: ProveOptions,
+    behind: CommitOptions,
+    files: DifferenceFiles,
+    *,
+    top: int | None,
+    json: bool,
 ) -> None:
-    from ktrial.cli.running.commits import listed, print_commits, print_commits_as_json
+    from ktrial.cli.running import commits
+    from ktrial.cli.running.commits import print_commits, print_commits_as_json
+    from ktrial.cli.running.explanation import refuse_of_proofs
 
-    result = listed(options, behind.commits or "", behind.range)
+    if proving.prove:
+        commits.check_provable(options, proving)
+    else:
+        refuse_of_proofs(proving)
+    result = commits.listed(options, behind.commits or "", behind.range)
+    if proving.prove:
+        result = commits.proven(result, options, proving)
     attribution = result.attribution
     files.write(attribution.before, attribution.after, attribution.explanation)
     if json:
