@@ -5,10 +5,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ktrial.program_outputs.reading import number
-from ktrial.program_outputs.units import unit_named
+from ktrial.program_outputs.units import converted, converts, unit_named
 
 _PLUS_MINUS = re.compile(r"([-+]?[0-9.]+)\s*[^\d\s±+]{0,6}\s*(?:±|\+/-|\+-)\s*([0-9.]+)\s*[^\d\s]{0,6}")
-_WITH_UNIT = re.compile(r"([-+]?[0-9][0-9.]*(?:[eE][-+]?[0-9]+)?)\s*([^\d\s.,%][^\d]{0,11})")
+_MISSING = {"", "-", "?", "na", "n/a", "nan"}
+_THREES_OF = re.compile(r"[-+]?[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?")
+_WITH_UNIT = re.compile(r"([-+]?[0-9][0-9.,]*(?:[eE][-+]?[0-9]+)?)\s*([^\d\s.,%][^\d]{0,11})")
 _THREES = re.compile(r"[-+]?[0-9]{1,3}(?:,[0-9]{3}){2,}(?:\.[0-9]+)?|[-+]?[0-9]{1,3}(?:,[0-9]{3})+\.[0-9]+")
 _LIST = re.compile(r"[\[({]([^\[\](){}]+)[\])}]")
 _OF_HYPERFINE = {"Command", "Relative"}
@@ -62,19 +64,58 @@ def _by_threes(name: str, cells: Sequence[str], header: list[str], rows: Rows) -
 
 
 def _with_units(name: str, cells: Sequence[str], header: list[str], rows: Rows) -> _Read:
-    """`12.1 ms` and `9 us`: the unit becomes a column."""
-    matches = [_WITH_UNIT.fullmatch(cell) for cell in cells]
-    beside = f"{name} unit"
-    known = cells and all(match and unit_named(match[2].strip()) for match in matches)
-    if not known or any("unit" in other.lower() for other in header):
+    """`12.1 ms` and `9 us`: the unit becomes a column; a second such column is converted to the first's."""
+    present = [cell for cell in cells if cell.lower() not in _MISSING]
+    matches = [_WITH_UNIT.fullmatch(cell) for cell in present]
+    units = [unit_named(match[2].strip()) if match else None for match in matches]
+    points = any("." in cell for cell in present)
+    groups = all(
+        match is None or "," not in match[1] or (points and _THREES_OF.fullmatch(match[1]))
+        for match in matches
+    )
+    if not present or not all(units) or not groups:
         return header, rows, ""
+    first = next((other for other in header if f"{other} unit" in header), "")
+    beside = f"{name} unit"
+    if not first and any("unit" in other.lower() for other in header):
+        return header, rows, ""
+    usual = next(match[2].strip() for match in matches if match)
+    split = [_parted(row, name, usual) for row in rows]
+    if not first:
+        plain = [
+            CsvLine(row.line, {**row.cells, name: value, beside: unit})
+            for row, (value, unit) in zip(rows, split, strict=True)
+        ]
+        return [*header, beside], plain, f"units in the cells of {name}"
+    numbers = [
+        _in_unit(value, unit, row.cells[f"{first} unit"])
+        for row, (value, unit) in zip(rows, split, strict=True)
+    ]
+    if any(cell is None for cell in numbers):
+        return header, rows, ""
+    plain = [
+        CsvLine(row.line, {**row.cells, name: cell or ""}) for row, cell in zip(rows, numbers, strict=True)
+    ]
+    return header, plain, f"{name} in the unit of {first}"
 
-    def split(row: CsvLine) -> CsvLine:
-        match = _WITH_UNIT.fullmatch(row.cells[name])
-        value, unit = (match[1], match[2].strip()) if match else ("", "")
-        return CsvLine(row.line, {**row.cells, name: value, beside: unit})
 
-    return [*header, beside], [split(row) for row in rows], f"units in the cells of {name}"
+def _parted(row: CsvLine, name: str, usual: str) -> tuple[str, str]:
+    """A cell's number and unit; of an empty one no number, and the column's first unit."""
+    match = _WITH_UNIT.fullmatch(row.cells[name])
+    return (match[1].replace(",", ""), match[2].strip()) if match else ("", usual)
+
+
+def is_with_unit(cell: str) -> bool:
+    """Whether it is a number with a unit that is known, or empty: `24 B`."""
+    match = _WITH_UNIT.fullmatch(cell)
+    return cell.lower() in _MISSING or (match is not None and unit_named(match[2].strip()) is not None)
+
+
+def _in_unit(value: str, unit: str, target: str) -> str | None:
+    """The same number in another unit; None where it does not convert."""
+    if unit == target or not value:
+        return value
+    return f"{converted(float(value), unit, target):.12g}" if converts(unit, target) else None
 
 
 def _with_spread(name: str, cells: Sequence[str], header: list[str], rows: Rows) -> _Read:

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from ktrial.importers.cells import runs_in
+from ktrial.importers.cells import is_with_unit, runs_in
 from ktrial.importers.errors import ImportFailed
-from ktrial.importers.protocol import SourceFile
+from ktrial.importers.protocol import MOST_GROUPS, SourceFile
 from ktrial.model.notation import nearest
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import Direction
@@ -109,8 +109,8 @@ _RUN = {
 _METRIC = {"metric", "test", "benchmark", "workload", "metric_name", "test_name", "benchmark_name", "bench"}
 _KNOB = {"knob", "factor"}
 _SESSION = {"experiment", "session", "day"}
-_ERROR = {"standard_error", "std_error", "stderr", "se", "sem"}
-_SD = {"sd", "std", "stdev", "stddev", "standard_deviation"}
+_ERROR = {"standard_error", "std_error", "stderr", "std_err", "se", "sem"}
+_SD = {"sd", "std", "stdev", "stddev", "std_dev", "standard_deviation"}
 _SD_PERCENT = {"sd_percent", "sd%", "sd_%", "std_percent", "cv", "cv_percent", "rsd", "rsd_percent"}
 _RUNS = {"n", "runs", "samples", "count", "rounds"}
 _DEFAULT = {"is_default", "default", "is_baseline"}
@@ -122,7 +122,7 @@ _VALUES = (
 )  # fmt: skip
 _MEASURED = re.compile(
     r"(median|min|max|minimum|maximum|mean|average|avg|p[0-9]{1,2})_.*|(request|failure|error|success)s?_count"
-    r"|apdex|mean|avg|average|runtime|relative|speedup|slowdown|ratio"
+    r"|([0-9]{1,2}(\.[0-9]{1,3})?)(st|nd|rd|th)_p(ercentile)?(_.*)?|apdex|mean|avg|average|runtime|relative|speedup|slowdown|ratio"
     r"|(median|min|max|minimum|maximum|user|system|sys|real|wall|cpu|rss|maxrss|max_rss|q1|q3|iqr|range|var"
     r"|ops|p[0-9]{1,2}(\.[0-9]{1,3})?)(_(s|sec|secs|seconds|ms|us|ns|time|kb|mb|bytes))?"
 )
@@ -336,8 +336,9 @@ def _without_numbers_of_rows(names: Sequence[str], rows: Sequence[Mapping[str, s
 
 
 def _has_structure(name: str, rows: Sequence[Mapping[str, str]]) -> bool:
-    """Whether there are lists or objects in a column: no names of groups."""
-    return all(row[name][:1] in "[{" for row in rows)
+    """Whether there are lists or objects in a column, or numbers with their unit: no names of groups."""
+    cells = [row[name] for row in rows]
+    return all(cell[:1] in "[{" for cell in cells) or all(map(is_with_unit, cells))
 
 
 def _plain(name: str) -> str:
@@ -386,7 +387,8 @@ def without_other_numbers(
     all_told_apart = bool(file.choices.value and (words or columns.families)) and len(labels) == len(rows)
     measured = [name for name in numeric if all_told_apart or is_measured(name, words, columns, rows)]
     remaining = tuple(name for name in columns.groups if name not in measured)
-    if not measured or not (remaining or (all_told_apart and columns.families)):
+    logged = len(rows) > MOST_GROUPS and len(measured) > 1
+    if not measured or not (remaining or logged or (all_told_apart and columns.families)):
         return columns, ()
     many = "columns" if len(measured) > 1 else "column"
     warning = DataWarning(
@@ -421,6 +423,8 @@ def is_measured_by_name(name: str) -> bool:
 def is_measured(name: str, words: Sequence[str], columns: Columns, rows: Sequence[Mapping[str, str]]) -> bool:
     """Whether a column of numbers was measured, beside the words that tell groups apart."""
     unit = Units().of_column(name).unit
+    if len({row[name] for row in rows}) > MOST_GROUPS:
+        return True
     if _MEASURED.fullmatch(_plain(name)) or (unit is not None and unit.quantity.endswith("/s")):
         return True
     if not words or len(rows) < _FEW_ROWS:
@@ -476,11 +480,18 @@ def _values(
 def _candidates(header: Sequence[str], taken: set[str], rows: Sequence[Mapping[str, str]]) -> tuple[str, ...]:
     """Columns of numbers that differ, and that no name takes for something else."""
     free = [name for name in header if name not in taken and not _NEVER.fullmatch(_plain(name))]
-    return tuple(
+    numeric = [
         name
         for name in free
         if _plain(name) not in _RUN | _BLOCK and any(_numbers(name, rows)) and _is_mostly_numeric(name, rows)
-    )
+    ]
+    return tuple(sorted(numeric, key=_has_no_unit))
+
+
+def _has_no_unit(name: str) -> bool:
+    """Whether not even a doubtful unit ends the name: it comes last among those to choose from."""
+    named = Units().of_column(name)
+    return named.unit is None and not named.doubt
 
 
 def _is_mostly_numeric(name: str, rows: Sequence[Mapping[str, str]]) -> bool:

@@ -145,3 +145,19 @@ def test_means_of_one_group_on_many_days_are_its_runs(tmp_path: Path) -> None:
         "a": (1.5, 2.5, 3.5, 4.5),
         "b": (1.5, 2.5, 3.5, 4.5),
     }
+
+
+def test_units_in_several_columns_of_a_table_of_benchmarkdotnet_are_told_and_converted(
+    tmp_path: Path,
+) -> None:
+    rows = ["| A | 1,234.5 ns | 12.5 ns | 24 B |", "| B | 1.5 us | 100.0 ns | 1 KB |", "| C | NA | NA | - |"]
+    table_of_means = "\n".join(["| Method | Mean | StdDev | Allocated |", "|---|---:|---:|---:|", *rows, ""])
+    imported = read_file(written(tmp_path, table_of_means, "a.md"))
+    (family,) = imported.families
+    sums = {group.label: group.summary for group in family.groups}
+    assert {label: (s.mean.value, s.sd.value) for label, s in sums.items() if s and s.sd} == {
+        "A": (1234.5, 12.5),
+        "B": (1500, pytest.approx(100)),
+    }
+    assert "StdDev in the unit of Mean" in imported.understood
+    assert any("1 rows have no number in Mean" in warning.text for warning in imported.warnings)

@@ -76,7 +76,7 @@ class BenchmarkDotNet:
         launches = self._launches(name, row.get("Measurements"))
         values = tuple(launches) if len(launches) > 1 else (mean,)
         if not any(values):
-            raise OutputEmpty(format=self.name, problem=f"{name}: its time is 0")
+            raise OutputDamaged(format=self.name, where=name, problem="its time is 0: nothing was measured")
         yield Measured(_TIME.metric, values, _TIME.unit, _TIME.direction, name)
         memory = row.get("Memory")
         if isinstance(memory, dict) and memory.get("BytesAllocatedPerOperation") is not None:
