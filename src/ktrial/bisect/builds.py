@@ -74,6 +74,9 @@ class Grouped:
     """One for each group."""
     followers: tuple[str, ...]
     """Options that differ, and that nobody sets."""
+    unloaded: tuple[str, ...] = ()
+    """Options that modules alone use which the guest never loads: the last group; empty where there is none.
+    """
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -206,6 +209,52 @@ def grouped(before: Config, after: Config, menus: Menus) -> Grouped:
     )
 
 
+def without_unloaded(
+    groups: Grouped, before: Config, after: Config, menus: Menus, loaded: Iterable[str]
+) -> Grouped:
+    """The same with all that nobody can have run as one group, the last: modules that are not loaded.
+
+    `loaded`: modules that the guest loads, by name. A module that is built or not changes nothing that runs,
+    but for code that asks for it by name (IS_ENABLED): so its options stay a candidate, all of them together.
+    With them go the options that depend on them.
+    """
+    ends = tuple(_PREFIX + _OPTION_OF.get(name, name.replace("-", "_").upper()) for name in loaded)
+
+    def is_loaded(option: str) -> bool:
+        return any(option == end or option.endswith(f"_{end.removeprefix(_PREFIX)}") for end in ends)
+
+    def is_module(option: str) -> bool:
+        known = menus.options.get(option)
+        values = {before.get(option, OFF), after.get(option, OFF)}
+        return known is not None and known.kind == "tristate" and values <= {OFF, "m"}
+
+    numbered = range(groups.items.count)
+    kept = groups.items.closed(at for at in numbered if any(map(is_loaded, groups.groups[at])))
+    apart: set[int] = set()
+    for at in numbered:  # what a group requires comes before it
+        needs_one = bool(groups.items.requires.get(at, NOTHING) & apart)
+        if at not in kept and (needs_one or all(map(is_module, groups.groups[at]))):
+            apart.add(at)
+    if len(apart) < 2:
+        return groups
+    order = [at for at in numbered if at not in apart]
+    place = {at: number for number, at in enumerate(order)}
+    requires = {place[at]: frozenset(place[one] for one in groups.items.requires.get(at, ())) for at in order}
+    of_modules = {one for at in apart for one in groups.items.requires.get(at, ()) if one not in apart}
+    requires[len(order)] = frozenset(place[one] for one in of_modules)
+    unloaded = tuple(option for at in sorted(apart) for option in groups.groups[at])
+    return Grouped(
+        (*(groups.groups[at] for at in order), unloaded),
+        Items(len(order) + 1, requires),
+        groups.followers,
+        unloaded,
+    )
+
+
+_OPTION_OF = {"brd": "BLK_DEV_RAM", "crc32c": "CRYPTO_CRC32C"}
+"""Of modules whose option has another name."""
+
+
 @dataclass
 class ConfigGround:
     """Subsets of groups of options that are as in B, in kernels of one source."""
@@ -279,7 +328,9 @@ class ConfigGround:
         return subset_label(candidate, self.items.count, "group", self.names)
 
     def described(self, item: int) -> tuple[FoundItem, ...]:
-        """The group's options."""
+        """The group's options; those of modules that are not loaded as one."""
+        if self._is_of_unloaded(item):
+            return (FoundItem(name=self._name(item)),)
         return tuple(self._described(option) for option in self.grouped.groups[item])
 
     def _described(self, option: str) -> FoundItem:
@@ -291,7 +342,12 @@ class ConfigGround:
             note=" › ".join((*known.menu, known.prompt)) if known else "",
         )
 
+    def _is_of_unloaded(self, item: int) -> bool:
+        return bool(self.grouped.unloaded) and item == self.items.count - 1
+
     def _name(self, item: int) -> str:
+        if self._is_of_unloaded(item):
+            return f"{len(self.grouped.unloaded):,} options of modules that are not loaded"
         names = [option.removeprefix(_PREFIX) for option in self.grouped.groups[item]]
         more = [f"{len(names) - _MOST_IN_A_NAME} more"] if len(names) > _MOST_IN_A_NAME else []
         return "+".join([*names[:_MOST_IN_A_NAME], *more])
@@ -307,16 +363,22 @@ class ConfigGround:
 
 
 def config_ground(
-    before: Build, after: Build, names: tuple[str, str], builder: Builder, progress: Progress = silent
+    before: Build,
+    after: Build,
+    names: tuple[str, str],
+    builder: Builder,
+    progress: Progress = silent,
+    loaded: Iterable[str] = (),
 ) -> ConfigGround:
     """The options in which two configurations of one source differ.
 
-    `names`: what A and B are called. Raises BadBisection, and what configuring raises.
+    `names`: what A and B are called. `loaded`: modules that the guest loads. Raises BadBisection, and what
+    configuring raises.
     """
     check_one_source(before, after, names)
     old, new = (builder.configured(build, progress) for build in (before, after))
     menus = builder.menus(before, progress)
-    groups = grouped(old, new, menus)
+    groups = without_unloaded(grouped(old, new, menus), old, new, menus, loaded)
     if not groups.groups:
         advice = "both have the same configuration, or only what the compiler decides is another"
         raise BadBisection(

@@ -242,6 +242,8 @@ class SearchPlan(Model):
     """How many of them can be chosen apart."""
     names: tuple[str, ...] = ()
     """The groups, in the order in which they are searched."""
+    together: int = 0
+    """Options of modules that the guest does not load: the last group; 0 where there is none."""
     candidates_for_one: int
     """Measured at most, where one group is the cause."""
     candidates_for_each_more: int | None = None
@@ -300,15 +302,17 @@ def plan_of(
 
 
 def _trial_seconds(terms: Terms, store: Store) -> float | None:
-    """The mean of the newest study that measured the same workloads in such a search."""
-    alike = [
-        study
-        for study in store.studies()
-        if study.study.name == NAME
-        and study.study.workloads == terms.measurement.workloads
-        and study.finished
-    ]
+    """The mean of the newest study that measured the same workloads in such a search.
+
+    Without one, so many workloads by the newest study on the same machine.
+    """
+    workloads, settings = terms.measurement.workloads, terms.measurement.settings
+    finished = [study for study in store.studies() if study.finished]
+    alike = [study for study in finished if study.study.name == NAME and study.study.workloads == workloads]
+    alike = alike or [study for study in finished if study.study.machine.kind == settings.kind]
     if not alike:
         return None
-    trials = store.trials(alike[-1].id)
-    return sum(trial.seconds for trial in trials) / len(trials)
+    newest = alike[-1]
+    trials = store.trials(newest.id)
+    seconds = sum(trial.seconds for trial in trials) / len(trials)
+    return seconds * len(workloads) / max(1, len(newest.study.workloads))

@@ -28,7 +28,7 @@ from ktrial.model.design import (
 )
 from ktrial.model.kernel import Kernel
 from ktrial.model.machine import NO_FILES, Boot, CgroupLimits, FileSet
-from ktrial.model.study import EXACT_MACHINES, Disk, Study, kernel_of, treatments
+from ktrial.model.study import EXACT_MACHINES, Disk, MachineSettings, Study, kernel_of, treatments
 from ktrial.model.trial import CARRIED, Trial
 from ktrial.model.workload import Mode, WorkloadUse
 from ktrial.target import Step, StepResult
@@ -187,6 +187,12 @@ def jobs_of(study: Study, treatment: Treatment, kernel: Kernel, resources: Resou
     return tuple(jobs)
 
 
+def storage_modules(machine: MachineSettings) -> tuple[str, ...]:
+    """The kernel's modules that a guest loads for its swap and its disk."""
+    swap = guest_swap.MODULES if machine.swap_mib else ()
+    return (*swap, *(guest_storage.modules(machine.disk) if machine.disk else ()))
+
+
 def _boot(study: Study, treatment: Treatment, kernel: Kernel, resources: Resources) -> Boot:
     """The system that the treatment boots, apart from what single workloads bring."""
     machine, disk = study.machine, study.machine.disk
@@ -200,12 +206,11 @@ def _boot(study: Study, treatment: Treatment, kernel: Kernel, resources: Resourc
     memory_level = next(memory_levels, machine.memory_mib)
     memory = notation.memory_mib(memory_level) if isinstance(memory_level, str) else int(memory_level)
     parameters, more_memory = list(machine.boot), guest_swap.memory_mib(machine.swap_mib)
+    modules += storage_modules(machine)
     if machine.swap_mib:
-        modules += guest_swap.MODULES
         files += resources.named_files("the study", guest_swap.programs())
         parameters += guest_swap.boot_parameters(machine.swap_mib, memory)
     if disk:
-        modules += guest_storage.modules(disk)
         files += guest_storage.files(disk, kernel, resources)
         parameters += guest_storage.boot_parameters(disk, memory)
         more_memory += guest_storage.memory_mib(disk)

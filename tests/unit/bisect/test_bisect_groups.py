@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ktrial.bisect.builds import Grouped, differing, grouped
+from ktrial.bisect.builds import Grouped, differing, grouped, without_unloaded
 from ktrial.model.kernel import MenuOption, Menus
 
 
@@ -113,3 +113,62 @@ def test_every_prefix_holds_what_its_options_depend_on(data: st.DataObject) -> N
         for name in group:
             assert set(options[name].depends.split(" && ")) - {""} <= seen
     assert seen == set(names)
+
+
+def _of_modules(**depends: str) -> Menus:
+    return Menus(
+        options={
+            f"CONFIG_{name}": MenuOption(kind="tristate", prompt="?", depends=text)
+            for name, text in depends.items()
+        }
+    )
+
+
+def test_modules_that_nothing_loads_are_one_group_the_last_with_what_depends_on_them() -> None:
+    modules = _of_modules(NET="", E1000="NET", R8169="NET", XFS="", NFS="NET", VIRTIO_BLK="")
+    menus = Menus(options={**modules.options, **_menus(NFS_V4=_option("NFS"), HZ=_option()).options})
+    after = {**_on("NET", "HZ", "NFS_V4"), **dict.fromkeys(map("CONFIG_{}".format, LOADABLE), "m")}
+    groups = grouped({}, after, menus)
+    apart = without_unloaded(groups, {}, after, menus, loaded=["xfs"])
+    assert _names(apart)[:-1] == [{"HZ"}, {"NET"}, {"XFS"}]
+    assert _names(apart)[-1] == {"E1000", "R8169", "NFS", "NFS_V4", "VIRTIO_BLK"}
+    assert set(apart.unloaded) == {f"CONFIG_{name}" for name in _names(apart)[-1]}
+    assert _required(apart, "E1000") == {"NET", "R8169", "NFS", "NFS_V4", "VIRTIO_BLK"}
+    loaded = without_unloaded(groups, {}, after, menus, loaded=["xfs", "virtio-blk", "nfs"])
+    assert set(loaded.unloaded) == {"CONFIG_E1000", "CONFIG_R8169"}
+
+
+LOADABLE = ("E1000", "R8169", "XFS", "NFS", "VIRTIO_BLK")
+
+
+def test_what_is_built_in_on_one_side_is_a_candidate_of_its_own() -> None:
+    menus = _of_modules(A="", B="", C="")
+    before = {"CONFIG_A": "m", "CONFIG_B": "m", "CONFIG_C": "m"}
+    groups = grouped(before, {"CONFIG_A": "y"}, menus)
+    apart = without_unloaded(groups, before, {"CONFIG_A": "y"}, menus, loaded=())
+    assert _names(apart) == [{"A"}, {"B", "C"}]
+    assert without_unloaded(groups, before, _on("A", "B", "C"), menus, loaded=()) == groups
+
+
+@given(st.data())
+def test_with_modules_apart_every_group_still_comes_after_what_it_requires(data: st.DataObject) -> None:
+    count = data.draw(st.integers(1, 20))
+    names = [f"O{at}" for at in range(count)]
+    kinds = [data.draw(st.sampled_from(["bool", "tristate"])) for _ in names]
+    options = {}
+    for at, name in enumerate(names):
+        on = data.draw(st.lists(st.sampled_from(names[:at]), max_size=3)) if at else []
+        options[f"CONFIG_{name}"] = MenuOption(kind=kinds[at], prompt="?", depends=" && ".join(on))
+    after = {
+        f"CONFIG_{name}": "m" if kind == "tristate" else "y" for name, kind in zip(names, kinds, strict=True)
+    }
+    loaded = data.draw(st.lists(st.sampled_from(names), max_size=2))
+    menus = Menus(options=options)
+    groups = without_unloaded(grouped({}, after, menus), {}, after, menus, loaded)
+    assert sorted(groups.options) == sorted(after), "none is lost, and none is there twice"
+    seen: set[str] = set()
+    for group in _names(groups):
+        seen |= group
+        for name in group:
+            needed = set(options[f"CONFIG_{name}"].depends.split(" && ")) - {""}
+            assert needed <= seen

@@ -18,6 +18,7 @@ from tests.support.bisecting import (
     here_in,
     result_of,
 )
+from tests.support.scripted import a_kernel
 
 from ktrial.errors import Interrupted
 from ktrial.kernels import Progress
@@ -41,6 +42,27 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 def slow_with(*options: str) -> FakeSource:
     """A tenth more instructions where all of these are on."""
     return FakeSource(lambda on: 1100 if {*options} <= on else 1000)
+
+
+def test_debians_kernels_are_searched_by_their_configurations_built_here(
+    cli: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their own builds cannot be repeated."""
+    cli.source(slow_with("SLUB_DEBUG_ON"))
+    kernels = {}
+    for name, options in {
+        "debian:6.1:cloud": ["HZ"],
+        "debian:6.1:rt": ["HZ", "SLUB_DEBUG_ON", "NLS"],
+    }.items():
+        config = tmp_path / name.replace(":", "-")
+        config.write_text("".join(f"CONFIG_{option}=y\n" for option in options))
+        kernels[name] = a_kernel(name, release="6.1.0-9-amd64", config=config)
+    monkeypatch.setattr("ktrial.kernels.kernel_registry.get", kernels.__getitem__)
+    result = cli.run("bisect", "config", "debian:6.1:cloud", "debian:6.1:rt", *FORK, "--json")
+    assert causes_of(result_of(result)) == [{"SLUB_DEBUG_ON"}]
+    note = " ".join(result.messages.split())
+    assert "note: debian:6.1:cloud and debian:6.1:rt are Debian's, whose builds cannot be repeated" in note
+    assert "by this system's compiler and without Debian's signatures" in note
 
 
 def test_the_option_that_matters_is_found_among_64_within_the_bound(cli: Here) -> None:

@@ -1,11 +1,14 @@
 """`ktrial bisect`: which of the differences between A and B explains the one that was measured?"""
 
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from ktrial.bisect.errors import BadBisection
 from ktrial.cli.command_line import Argument, BadOption, BadUsage, Option, command_group, examples
+from ktrial.cli.console import messages
 from ktrial.cli.options.arguments import Arguments, WorkloadArguments, named_by
 from ktrial.cli.options.common import DryRun, Json, Margin, Verbose, on_fleet
 from ktrial.cli.options.completion import (
@@ -18,13 +21,14 @@ from ktrial.cli.options.completion import (
 from ktrial.cli.options.kernel_measurement import BuildOptions, MeasurementOptions
 from ktrial.cli.running.preflight import fetching_tools
 from ktrial.cli.studies import registry
-from ktrial.kernels.errors import KernelNotFound
+from ktrial.kernels.errors import BadKernelName, KernelNotFound
+from ktrial.model.kernel import DEBIAN
 from ktrial.model.notation import nearest
 
 if TYPE_CHECKING:
     from ktrial.bisect.knobs import KnobRange
     from ktrial.cli.running.bisection import Bisection
-    from ktrial.model.kernel import Build
+    from ktrial.model.kernel import Build, Kernel
     from ktrial.model.study import Study
 
 app = command_group("Find which difference between A and B matters.")
@@ -103,21 +107,26 @@ def config(
 
     A and B are two kernels that ktrial built (build:NAME). With --source, they are two configurations of it:
     guest, defconfig, debian or a file, with added options (guest+SLUB_DEBUG_ON=y). With --study, they are two
-    kernels that the study builds.
+    kernels that the study builds. Of Debian's kernels (debian:6.1) the configurations are built here.
     """
     from ktrial.bisect.builds import config_ground
     from ktrial.cli.running.bisection import Bisection
+    from ktrial.experiment.jobs import storage_modules
     from ktrial.experiment.resources import default_builder
 
     bisection = Bisection(_in_workloads(options, arguments))
     builds = tuple(_build(text, source, bisection.study) for text in (before, after))
+    if note := "" if source else _of_debian((before, after)):
+        messages().print(note)
     terms = bisection.terms("config", before, after)
     bisection.check_system(builds=builds)
     with bisection.runs() as runs:
         progress = bisection.progress_of(runs, before)
         builder = default_builder()
-        ground = config_ground(builds[0], builds[1], (before, after), builder, progress)
-        bisection.search(ground, terms, runs, builds=True)
+        settings = terms.measurement.settings
+        loaded = (*settings.modules, *storage_modules(settings))
+        ground = config_ground(builds[0], builds[1], (before, after), builder, progress, loaded)
+        bisection.search(ground, terms, runs, builds=True, together=len(ground.grouped.unloaded))
 
 
 def _in_workloads(options: SomeBisectOptions, arguments: list[str] | None) -> SomeBisectOptions:
@@ -136,18 +145,47 @@ def _build(text: str, source: str | None, study: "Study | None") -> "Build":
     if source:
         name, *options = text.split("+")
         return requested(source, config=name, options=options, directory=Path.cwd())
-    try:
-        build = kernel_registry.get(text).origin.build
-    except KernelNotFound:
-        build = None
+    kernel = _cached(text)
+    if kernel and (series := _debian_series(kernel)):
+        return requested(f"debian:linux-source-{series}", config=str(kernel.config), directory=Path.cwd())
+    build = kernel.origin.build if kernel else None
     if build is None:
         names = [kernel.name for kernel in kernel_registry.all_kernels() if kernel.origin.build]
         similar = nearest(text, [*names, *(study.builds if study else ())])
         raise BadBisection(
             f"ktrial has built no kernel named {text}{similar}.",
-            hint="give two build: kernels (ktrial kernel list), or --source S with two configurations",
+            hint="give two build: kernels (ktrial kernel list), two of Debian's that are here (ktrial "
+            "kernel add 6.1), or --source S with two configurations",
         )
     return build
+
+
+def _cached(text: str) -> "Kernel | None":
+    from ktrial.kernels import kernel_registry
+
+    with suppress(KernelNotFound, BadKernelName):
+        return kernel_registry.get(registry().kernel_name(text))
+    return None
+
+
+def _debian_series(kernel: "Kernel | None") -> str:
+    """`6.1` of a kernel that Debian built, whose configuration is here; else empty."""
+    if kernel is None or kernel.origin.provider != DEBIAN or kernel.config is None:
+        return ""
+    return ".".join(kernel.release.split(".")[:2])
+
+
+def _of_debian(texts: Sequence[str]) -> str:
+    """What a search says of kernels that it cannot repeat; empty where none is one."""
+    shown = [text for text in texts if _debian_series(_cached(text))]
+    if not shown:
+        return ""
+    are, whose = ("is", "its configuration is") if len(shown) == 1 else ("are", "their configurations are")
+    return (
+        f"note: {' and '.join(shown)} {are} Debian's, whose builds cannot be repeated: {whose} built here, "
+        "of Debian's source, by this system's compiler and without Debian's signatures. A and B are measured "
+        "first: where they do not differ, something else makes the difference"
+    )
 
 
 @app.declare("patches")

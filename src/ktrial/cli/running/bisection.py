@@ -136,8 +136,19 @@ class Bisection:
         """Steps of builds and fetches, told to whoever watches the runs."""
         return lambda step, size=0, total=0: runs.observer.kernel_progress(name, step, size, total)
 
-    def search(self, ground: "SubsetGround", terms: "Terms", runs: "Runs", *, builds: bool = False) -> None:
-        """Show the plan; search; show the result. `builds`: candidates are kernels that are built."""
+    def search(
+        self,
+        ground: "SubsetGround",
+        terms: "Terms",
+        runs: "Runs",
+        *,
+        builds: bool = False,
+        together: int = 0,
+    ) -> None:
+        """Show the plan; search; show the result. `builds`: candidates are kernels that are built.
+
+        `together`: options of modules that the guest does not load, which are the last item.
+        """
         from ktrial import machines
         from ktrial.bisect.bisection import ExactBisection, SequentialBisection
         from ktrial.bisect.search import plan_of
@@ -147,9 +158,10 @@ class Bisection:
             raise BadOption("--machine host", "this system boots no other kernel; take exact or kvm")
         groups = [ground.described(at) for at in range(ground.items.count)]
         names = [" + ".join(item.name for item in group) for group in groups]
-        differing = sum(map(len, groups))
+        differing = sum(map(len, groups)) + max(0, together - 1)
         seconds = build_seconds() if builds else None
-        self.show_plan(plan_of(terms, names, differing, runs.store, builds=builds, build_seconds=seconds))
+        plan = plan_of(terms, names, differing, runs.store, builds=builds, build_seconds=seconds)
+        self.show_plan(plan.model_copy(update={"together": together}))
         is_exact = machines.find(self._machine_kind()).mode.value.startswith("exact")
         kind = ExactBisection if is_exact else SequentialBisection
         self.show(kind(ground, terms, runs, self.show).run())
@@ -235,6 +247,11 @@ def print_plan(plan: SearchPlan, console: Console) -> None:
     shown = ", ".join(shortened(name, _NAME_COLUMNS) for name in plan.names[:_SHOWN_NAMES])
     more = f", and {len(plan.names) - _SHOWN_NAMES} more" if len(plan.names) > _SHOWN_NAMES else ""
     _say(f"{shown}{more}", console, 2)
+    if plan.together:
+        text = (
+            f"{plan.together:,} options only of modules that the guest never loads are one candidate together"
+        )
+        _say(text, console)
     if plan.kind == "versions":
         cautions = filter(None, (step_caution(*step) for step in pairwise(plan.names)))
         for caution in islice(cautions, _SHOWN_CAUTIONS):
