@@ -360,8 +360,11 @@ def _values(
 
 
 def explained(row: CheckedMetric, baseline: StudyRecord, tested: StudyRecord, store: Store) -> CheckedMetric:
-    """The row, with what its difference is made of, where it is beyond and the plugin counted both sides."""
-    if row.decision is not Decision.BEYOND or row.comparison.mode is not Mode.EXACT_PLUGIN:
+    """The row, with what its difference is made of, where it is beyond and the plugin counted both sides; how
+    much of it locks memory is told of a change for the better, too.
+    """
+    changed = row.decision is Decision.BEYOND or row.comparison.verdict in {Verdict.BETTER, Verdict.WORSE}
+    if not changed or row.comparison.mode is not Mode.EXACT_PLUGIN:
         return row
     before, after = (
         profile_of(store, record, record.trials[0].planned.treatment, row.comparison.workload)
@@ -370,7 +373,11 @@ def explained(row: CheckedMetric, baseline: StudyRecord, tested: StudyRecord, st
     if not (before and after):
         return row
     old, new = (_function_files(record.trials[0].provenance) for record in (baseline, tested))
-    return replace(row, explanation=explain(before, after, old, new), profiles=(before, after))
+    explanation = explain(before, after, old, new)
+    with_share = replace(row, locking_share=explanation.locking_share)
+    if row.decision is not Decision.BEYOND:
+        return with_share
+    return replace(with_share, explanation=explanation, profiles=(before, after))
 
 
 def _function_files(provenance: Provenance) -> FunctionFiles:

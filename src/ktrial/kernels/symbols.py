@@ -129,9 +129,14 @@ def parse_symbols(text: str) -> tuple[Symbol, ...]:
 # What is found is kept beside the kernel's other parts, and goes with them: to read 100,000 symbols and the
 # image takes more than ten times as long.
 
-_FORMAT = 1
+_FORMAT = 2
 """Of what is kept; greater whenever another ktrial finds something else."""
 _TABLE = "__bug_table"
+_LOCKS = ".smp_locks"
+"""Of each prefix LOCK in the code, the way to it from the entry, in four bytes (LOCK_PREFIX in
+arch/x86/include/asm/alternative.h): Linux takes the prefixes away on one CPU, and needs all of them. XCHG,
+which locks without one, is not here."""
+_LOCKS_ENTRY = 4
 _LONGEST_NAME = 400
 _ANY_SIZE = 1 << 64
 """Greater than that of any section."""
@@ -227,17 +232,28 @@ def _state(file: Path) -> tuple[int, int] | None:
 
 def _read(kernel: Kernel) -> FunctionFiles:
     code = [symbol for symbol in symbols_in(kernel).all if symbol.kind in _CODE and not symbol.module]
-    anchors = _anchors(kernel.vmlinux.read_bytes()) if kernel.vmlinux else {}
     names = frozenset(symbol.name for symbol in code)
-    return FunctionFiles(files=_files(code, anchors), functions=names)
-
-
-def _anchors(vmlinux: bytes) -> dict[int, str]:
-    """Address in the code → source file; of the layout that makes sense of the most entries."""
     try:
-        image = _Image(vmlinux)
+        image = _Image(kernel.vmlinux.read_bytes() if kernel.vmlinux else b"")
     except ELFError:
-        return {}
+        return FunctionFiles(files=_files(code, {}), functions=names)
+    locking = frozenset(_around(code, image.locks()))
+    return FunctionFiles(files=_files(code, _anchors(image)), functions=names, locking=locking)
+
+
+def _around(code: Iterable[Symbol], places: Iterable[int]) -> Iterator[str]:
+    """All names of the functions that the places are in."""
+    by_address: dict[int, list[str]] = defaultdict(list)
+    for symbol in code:
+        by_address[symbol.address].append(symbol.name)
+    addresses = sorted(by_address)
+    for place in places:
+        if index := bisect_right(addresses, place):
+            yield from by_address[addresses[index - 1]]
+
+
+def _anchors(image: "_Image") -> dict[int, str]:
+    """Address in the code → source file; of the layout that makes sense of the most entries."""
     candidates = [list(image.entries(layout)) for layout in _LAYOUTS]
     best = max(candidates, key=len)
     return {address: name for address, name in best if name}
@@ -260,12 +276,22 @@ class _Image:
         self._places = sorted(
             (section["sh_addr"], section["sh_size"], section["sh_offset"]) for section in sections
         )
-        table = next((section for section in sections if section.name == _TABLE), None)
-        self._start, self._end = (table["sh_addr"], table["sh_addr"] + table["sh_size"]) if table else (0, 0)
+        self._tables = {
+            section.name: range(section["sh_addr"], section["sh_addr"] + section["sh_size"])
+            for section in sections
+        }
+
+    def locks(self) -> Iterator[int]:
+        """Where an instruction of the code locks memory; nothing in a kernel for one CPU."""
+        table = self._tables.get(_LOCKS, range(0))
+        for entry in range(table.start, table.stop - _LOCKS_ENTRY + 1, _LOCKS_ENTRY):
+            if way := self._number(entry):
+                yield entry + way
 
     def entries(self, layout: _Layout) -> Iterator[tuple[int, str]]:
         """Address and C file of each entry that names a source file; the file is empty for a header's."""
-        for entry in range(self._start, self._end - layout.size + 1, layout.size):
+        table = self._tables.get(_TABLE, range(0))
+        for entry in range(table.start, table.stop - layout.size + 1, layout.size):
             origin = entry + layout.file if layout.from_itself else entry
             text = self._text(origin + self._number(entry + layout.file))
             if text and _ANY_SOURCE.fullmatch(text):

@@ -97,6 +97,8 @@ class FunctionDifference(Model):
     """Why the two sides are taken for one function, or what became of one that ran on one side only."""
     before: Count
     after: Count
+    is_locking: bool = Field(default=False, exclude_if=lambda value: not value)
+    """Its code locks memory, on one side or both: counted on one CPU, where nobody waits."""
 
     @property
     def name(self) -> str:
@@ -163,6 +165,14 @@ class Explanation(Model):
     def share(self, part: Fraction) -> float | None:
         """A part's share of the whole difference; None where there is no difference."""
         return float(part / self.total) if self.total else None
+
+    @cached_property
+    def locking_share(self) -> float:
+        """What functions that lock memory have of all rows' differences, each without its sign: 0 to 1."""
+        parts = [(row, abs(self.difference(row))) for row in self.rows]
+        whole = sum((part for _, part in parts), Fraction(0))
+        locking = sum((part for row, part in parts if row.is_locking), Fraction(0))
+        return float(locking / whole) if whole else 0.0
 
     @cached_property
     def unexplained(self) -> Fraction:

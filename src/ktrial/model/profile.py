@@ -309,6 +309,8 @@ class FunctionFiles(Model):
     nothing is known are left out."""
     functions: frozenset[str] = frozenset()
     """The names of all functions; empty where the kernel's symbols are not known."""
+    locking: frozenset[str] = frozenset()
+    """Those with an instruction that locks memory (prefix LOCK): they take a lock, or count references."""
 
 
 _NUMBERED = re.compile(r"\.\d+")

@@ -37,6 +37,8 @@ class CheckedMetric:
     """Not the workload's first metric: its name goes with the workload's."""
     explanation: Explanation | None = None
     """What the difference is made of, where it is beyond and profiles were stored."""
+    locking_share: float = 0.0
+    """Of a change, also for the better: what functions that lock memory have of it."""
     profiles: tuple[Profile, Profile] | None = None
     """What it was explained by: the baseline's, and the kernel's under test."""
     regression: TrackedRegression | None = None

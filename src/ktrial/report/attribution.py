@@ -236,6 +236,23 @@ def net_sentence_of_profiles(explanation: Explanation, profiles: tuple[Profile, 
     return net_sentence_of(explanation, tree)
 
 
+RESTS_ON_LOCKS = 1 / 3
+"""So much of a difference in functions that lock memory, and one CPU says little of several: chosen."""
+
+
+def locking_sentence(share: float) -> str:
+    """`41 % of this difference is in functions that lock memory: …`; empty where that is no third of it.
+
+    On one CPU nobody else has the lock, or the line of the cache.
+    """
+    if share < RESTS_ON_LOCKS:
+        return ""
+    return (
+        f"{100 * share:.0f}{number_format.SPACE}% of this difference is in functions that lock memory: "
+        "on several CPUs it may go the other way."
+    )
+
+
 def _net_words(
     tree: CallTree | None, subsystems: Sequence[NetPart], functions: Sequence[NetPart], total: float
 ) -> str:

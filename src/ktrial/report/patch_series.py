@@ -16,6 +16,7 @@ from ktrial.model.kernel import SeriesKind
 from ktrial.model.regression_check import Decision
 from ktrial.model.series_result import INSIDE, Alone, SeriesCell, SeriesResult, Step, StepState
 from ktrial.report import flame_graph
+from ktrial.report.attribution import locking_sentence
 from ktrial.report.call_tree import LaidStacks, laid_stacks
 from ktrial.report.flame_graph import flame_frames
 from ktrial.report.markdown import block, code, grid, prose
@@ -473,11 +474,13 @@ def idle_lines(result: SeriesResult) -> list[str]:
 
 
 def beside(cell: SeriesCell) -> Iterator[str]:
-    """That nothing of the patch ran; metrics beside the first one that do not stay inside the margin:
-    `modelled-cycles +2.10%, worse`.
+    """That nothing of the patch ran, or that it rests on locks; metrics beside the first one that do not stay
+    inside the margin: `modelled-cycles +2.10%, worse`.
     """
     if cell.is_idle:
         yield IDLE
+    elif cell.explanation and (locking := locking_sentence(cell.explanation.locking_share)):
+        yield locking
     for metric in cell.checked:
         comparison = metric.comparison
         if metric.secondary and comparison.verdict not in INSIDE:

@@ -47,6 +47,23 @@ def row(explanation: Explanation, function: str) -> FunctionDifference:
     return the_row
 
 
+def test_functions_that_lock_memory_have_a_share_of_all_that_differs_whatever_its_sign() -> None:
+    """fput +30 and read −10 lock on one side or both; the program and stat, +60, do not."""
+    counts = ({"fput": 10, "read": 20, "stat": 0}, {"fput": 40, "read": 10, "stat": 60})
+    before, after = (a_profile({(name, ""): 10 * n for name, n in side.items() if n}) for side in counts)
+    sides = FunctionFiles(locking=frozenset({"fput", "read"})), FunctionFiles(locking=frozenset({"fput"}))
+    explanation = explain(before, after, *sides)
+    assert explanation.locking_share == pytest.approx(40 / 100)
+    assert [row.function for row in explanation.rows if row.is_locking] == ["fput", "read"]
+    assert explain(before, after).locking_share == 0, "of kernels of which nothing is known"
+    assert explain(before, before, *sides).locking_share == 0, "where nothing differs"
+
+
+def test_a_module_s_function_is_not_taken_for_the_image_s_of_that_name() -> None:
+    before, after = a_profile({("fput", "ext4"): 10}), a_profile({("fput", "ext4"): 40})
+    assert explain(before, after, FunctionFiles(locking=frozenset({"fput"}))).locking_share == 0
+
+
 @given(PROFILES, PROFILES)
 def test_the_rows_and_the_subsystems_add_up_to_the_whole_difference(before: Profile, after: Profile) -> None:
     explanation = explain(before, after)

@@ -325,6 +325,31 @@ def test_the_functions_that_weigh_are_named_with_their_shares_and_a_tick_is_not(
     assert rows == ["+300 149 % fork", "−100 −50 % exit", ""]
 
 
+@pytest.mark.parametrize(
+    ("share", "sentence"),
+    [
+        (0.0, ""),
+        (0.32, ""),
+        (
+            0.41,
+            "fork: 41 % of this difference is in functions that lock memory: on several CPUs it may go the "
+            "other way.",
+        ),
+    ],
+)
+@pytest.mark.parametrize("decision", [Decision.BEYOND, Decision.WITHIN])
+def test_a_change_that_rests_on_locks_says_so_for_the_better_and_for_the_worse(
+    share: float, sentence: str, decision: Decision, capsys: pytest.CaptureFixture[str]
+) -> None:
+    check = a_check()
+    check = replace(check, rows=(replace(check.rows[0], locking_share=share, decision=decision),))
+    assert ("lock memory" in plain(as_markdown(check, 5))) == bool(sentence)
+    assert as_json(check)["rows"][0]["locking_share"] == share
+    print_check(check, 5, Console(width=160, markup=False, highlight=False))
+    printed = " ".join(plain(capsys.readouterr().out).split())
+    assert (sentence in printed) if sentence else ("lock memory" not in printed)
+
+
 def test_a_row_of_bytes_is_explained_by_bytes() -> None:
     text = plain(as_markdown(a_check("string-bytes", secondary=True), 5))
     assert "| `fork string-bytes` | ✗ beyond |" in text

@@ -1,4 +1,4 @@
-"""Source files of functions, from a kernel image's table of BUG() and WARN()."""
+"""Source files of functions, from a kernel image's table of BUG() and WARN(); which of them lock memory."""
 
 import struct
 from pathlib import Path
@@ -14,6 +14,7 @@ from ktrial.model.kernel import Kernel
 from ktrial.model.profile import FunctionFiles
 
 TEXT, STRINGS, TABLE = 0xFFFFFFFF81000000, 0xFFFFFFFF82000000, 0xFFFFFFFF83000000
+LOCKS = 0xFFFFFFFF83100000
 FUNCTIONS = (
     "start_kernel",  # init/main.c
     "schedule",  # kernel/sched/core.c
@@ -39,10 +40,13 @@ FILES = {
 }
 
 
-def an_image(table: bytes, strings: bytes) -> bytes:
-    """An ELF file with three sections that have content, and their names."""
-    names = b"\0.rodata\0__bug_table\0.shstrtab\0"
-    parts = ((b".rodata", STRINGS, strings), (b"__bug_table", TABLE, table), (b".shstrtab", 0, names))
+def an_image(table: bytes, strings: bytes, locks: bytes = b"") -> bytes:
+    """An ELF file with four sections that have content, and their names."""
+    names = b"\0.rodata\0__bug_table\0.smp_locks\0.shstrtab\0"
+    parts = (
+        (b".rodata", STRINGS, strings), (b"__bug_table", TABLE, table), (b".smp_locks", LOCKS, locks),
+        (b".shstrtab", 0, names),
+    )  # fmt: skip
     headers, content, offset = [bytes(64)], b"", 64
     for name, address, data in parts:
         kind = 3 if name == b".shstrtab" else 1
@@ -51,7 +55,7 @@ def an_image(table: bytes, strings: bytes) -> bytes:
         content += data
         offset += len(data)
     head = b"\x7fELF\x02\x01\x01" + bytes(9)
-    head += struct.pack("<HHIQQQIHHHHHH", 2, 62, 1, TEXT, 0, offset, 0, 64, 0, 0, 64, 4, 3)
+    head += struct.pack("<HHIQQQIHHHHHH", 2, 62, 1, TEXT, 0, offset, 0, 64, 0, 0, 64, 5, 4)
     return head + content + b"".join(headers)
 
 
@@ -108,6 +112,17 @@ def test_an_image_that_tells_nothing_is_no_error(tmp_path: Path, vmlinux: bytes 
 
 def test_a_kernel_whose_symbols_nobody_has_told_yet_tells_nothing(tmp_path: Path) -> None:
     assert function_files(a_kernel(image=tmp_path / "vmlinuz")) == FunctionFiles()
+
+
+def test_functions_with_a_locked_instruction_are_known_by_the_kernels_own_table(tmp_path: Path) -> None:
+    places = [TEXT + 16 * FUNCTIONS.index(name) + 7 for name in ("mutex_lock", "kfree", "mutex_lock")]
+    ways = [place - (LOCKS + 4 * number) for number, place in enumerate(places)]
+    image = an_image(b"", b"\0", struct.pack("<4i", *ways, 0))
+    assert function_files(kernel(tmp_path, image)).locking == {"mutex_lock", "kfree"}
+
+
+def test_a_kernel_for_one_cpu_has_no_such_table(tmp_path: Path) -> None:
+    assert function_files(kernel(tmp_path, a_table(12, 4, from_itself=True))).locking == frozenset()
 
 
 def test_another_use_reads_neither_symbols_nor_the_image_again(

@@ -7,14 +7,17 @@ from pathlib import Path
 
 import pytest
 from tests.support.fault_points import declared, each_kill_at
+from tests.support.profiles import a_profile
 from tests.support.scripted import ScriptedMachine
 from tests.support.series import SeriesBuilder, a_series, answer, names_in, runs
 
+from ktrial.analysis.attribution.decomposition import explain
 from ktrial.experiment.resources import Builder
 from ktrial.kernels.build.make import remember_build
 from ktrial.kernels.errors import KernelError, OptionNotTaken
 from ktrial.kernels.patch_series import series_in_quilt
 from ktrial.model.kernel import Build, CodeDifference, Kernel, Patch
+from ktrial.model.profile import FunctionFiles
 from ktrial.model.regression_check import Decision
 from ktrial.model.series_result import SeriesCell, SeriesResult, StepState
 from ktrial.model.study import MachineSettings, Measurement
@@ -460,6 +463,17 @@ def test_a_change_beside_which_nothing_of_the_patch_ran_says_so(tmp_path: Path) 
     assert "nothing of the patch ran here" in series_page(idle, "x")
     (line,) = idle_lines(idle)
     assert line.startswith(f"fork, patch 1, +5.00%: {words}")
+
+
+def test_a_change_that_rests_on_locks_says_so(tmp_path: Path) -> None:
+    result = run(tmp_path, "cost-fork-50")
+    words = "of this difference is in functions that lock memory: on several CPUs it may go the other way"
+    assert words not in " ".join(as_text(result, "x").split())
+    before, after = (a_profile({("fput", ""): instructions}) for instructions in (1000, 1050))
+    why = explain(before, after, FunctionFiles(locking=frozenset({"fput"})))
+    locking = replace(result, cells=tuple(replace(cell, explanation=why) for cell in result.cells))
+    assert words in " ".join(as_text(locking, "x").split())
+    assert words in as_markdown(locking, "x")
 
 
 def test_a_series_whose_kernel_is_another_one_from_nothing_is_not_trusted(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """What the difference between two profiles is made of. Nothing is estimated: the rows add up to it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 
 from ktrial.analysis.attribution.function_matching import (
     FunctionMap,
@@ -36,6 +36,8 @@ def explain(
     old, new = functions_of(before, files_before), functions_of(after, files_after)
     mapped = mapped or function_map([(before, after)], files_before, files_after)
     rows = [_row(pair, old, new) for pair in mapped.in_workload(old, new)]
+    if not (before.region.cpus or after.region.cpus):
+        rows = [_with_locking(row, files_before.locking, files_after.locking) for row in rows]
     rows.append(_user_part(before, after))
     explanation = Explanation(
         workload=before.workload,
@@ -65,6 +67,12 @@ def _row(pair: FunctionPair, old: Functions, new: Functions) -> FunctionDifferen
         before=before,
         after=after,
     )
+
+
+def _with_locking(row: FunctionDifference, old: Set[str], new: Set[str]) -> FunctionDifference:
+    """The row, marked where one side's function is of the kernel's image, and locks memory there."""
+    locks = not row.module and (old & {*row.before.names} or new & {*row.after.names})
+    return row.model_copy(update={"is_locking": True}) if locks else row
 
 
 def _together(counts: Mapping[Key, Count], key: Key | None, also: Iterable[Key]) -> Count:

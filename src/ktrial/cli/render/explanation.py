@@ -165,7 +165,8 @@ def _answer(attribution: Attribution, tree: CallTree | None, proof: Proof | None
         otherwise = number_format.short_change(ratio) != number_format.short_change(counted)
         net = "; by function, under one perturbation, net" if otherwise else ", net"
         whole = f"{start}{net} {breakable(tables.net_sentence_of(explanation, tree))}."
-        return " ".join(filter(None, (whole, _kernels_part(explanation))))
+        locking = tables.locking_sentence(explanation.locking_share)
+        return " ".join(filter(None, (whole, _kernels_part(explanation), locking)))
     parts = [
         f"{cause.candidate.name} {_part_of(proof, cause.effect)}"
         for cause in sorted(_measured_causes(proof), key=lambda cause: -abs(cause.effect))[:_MOST_NAMED]
@@ -653,6 +654,7 @@ def explanation_as_json(explanation: Explanation) -> dict[str, Any]:
         "to": _side(explanation.after),
         "difference": float(explanation.total),
         "unexplained": float(explanation.unexplained),
+        "locking_share": explanation.locking_share,
         "string_bytes_difference": float(explanation.byte_total),
         "functions": [_row_as_json(explanation, row) for row in explanation.rows],
         "subsystems": [

@@ -27,7 +27,7 @@ from ktrial.model.warnings import DataWarning
 from ktrial.model.workload import STRING_BYTES
 from ktrial.program_outputs import is_by_clock
 from ktrial.report import patch_series as commits_report
-from ktrial.report.attribution import net_sentence_of_profiles
+from ktrial.report.attribution import locking_sentence, net_sentence_of_profiles
 from ktrial.report.markdown import block, code, grid, prose
 from ktrial.report.regressions import as_json as regression_as_json
 from ktrial.report.regressions import line
@@ -82,6 +82,7 @@ def print_check(check: RegressionCheck, top: int, console: Console, *, whole: bo
             if row.explanation and row.profiles and not _is_bytes(row)
         ]
         screen.lines(nets, "cause", least=1, heading="why, in instructions per operation:")
+    screen.lines(list(_locking(check)), "note on locks", least=1)
     screen.lines(_cited(check), "note on time")
     if check.console.strip():
         heading = "the guest's console ends with:"
@@ -97,6 +98,14 @@ def print_check(check: RegressionCheck, top: int, console: Console, *, whole: bo
     if len(followed) == 1:
         step = f"ktrial history {followed[0].regression.id}"
     screen.print(answer(check), next_step=step, style=f"bold {style}".strip())
+
+
+def _locking(check: RegressionCheck) -> Iterator[str]:
+    """`fork: 41 % of this difference is in functions that lock memory: …`, once a workload."""
+    shares = {row.comparison.workload: row.locking_share for row in check.rows if not _is_bytes(row)}
+    for workload, share in shares.items():
+        if sentence := locking_sentence(share):
+            yield f"{workload}: {sentence}"
 
 
 def _baseline(check: RegressionCheck) -> str:
@@ -176,6 +185,7 @@ def as_markdown(check: RegressionCheck, top: int) -> str:
         grid(table(_FIELDS, check.rows)) if check.rows else "",
         *(_markdown_causes(row, row.explanation, top) for row in check.rows if row.explanation and top),
         *(prose(line(row.regression)) for row in check.rows if row.regression),
+        *(prose(sentence) for sentence in _locking(check)),
         *(prose(citation) for citation in _cited(check)),
         block("\n".join(_console_end(check))) if check.console.strip() else "",
         prose(_modes(check)) if check.rows else "",
@@ -223,6 +233,7 @@ def _row_as_json(row: CheckedMetric, check: RegressionCheck) -> dict[str, Any]:
         "reason": row.reason or row.comparison.reason,
         "regression": regression_as_json(row.regression) if row.regression else None,
         "explanation": explanation_as_json(row.explanation) if row.explanation else None,
+        "locking_share": row.locking_share,
         "fidelity": citation_as_json(_fidelity(row, check)),
     }
 
