@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from docs.measured.errors import NotMeasured
 
-from ktrial.experiment.explain import FunctionMaps, Guests, explain_record
+from ktrial.experiment.explain import Guests, StudyKernels, explain_record
 from ktrial.model.attribution import Explanation, FunctionDifference
 from ktrial.model.study import StudyRecord
 from ktrial.model.trial import Outcome
@@ -28,7 +28,7 @@ class StudyNumbers:
 
     def __init__(self, store: Store, record: StudyRecord) -> None:
         self._store, self.record = store, record
-        self._maps = FunctionMaps(store, record)
+        self._kernels = StudyKernels(store, record)
         self._whys: dict[tuple[str, str, str], Why] = {}
 
     def value(self, treatment: str, workload: str, metric: str = "") -> float:
@@ -57,7 +57,7 @@ class StudyNumbers:
                 (use.label for use in self.record.study.workloads if _plain(use.label) == workload), workload
             )
             guests = Guests(run=False, values=False)
-            told = explain_record(self._store, self.record, label, before, after, guests, self._maps)
+            told = explain_record(self._store, self.record, label, before, after, guests, self._kernels)
             self._whys[key] = Why(told.explanation)
         return self._whys[key]
 

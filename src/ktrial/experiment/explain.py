@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 
 from ktrial import machines
@@ -57,17 +58,29 @@ class Guests:
     """False: settings are not compared."""
 
 
-# Which function is which, for each pair of a study's kernels: found once, over all its workloads.
+# A study's kernels, and which function of one is which of another: found once, over all its workloads.
 
 
-class FunctionMaps:
-    """The maps of one stored study; each is made when it is first asked for, and kept."""
+class StudyKernels:
+    """The kernels of one stored study; each is looked for when it is first asked for, and kept."""
 
     def __init__(self, store: Store, record: StudyRecord) -> None:
         self._store, self._record = store, record
         self._made: dict[tuple[str, str, bool, bool], FunctionMap] = {}
+        self._cached: dict[str, Kernel] = {}
 
-    def of(
+    @cached_property
+    def study(self) -> Study:
+        """The study with a reference for each kernel and knob that it names."""
+        return resolved(self._record.study)
+
+    def cached(self, name: str) -> Kernel:
+        """The kernel as it lies in the cache. Raises KernelError."""
+        if name not in self._cached:
+            self._cached[name] = kernel_registry.get(name)
+        return self._cached[name]
+
+    def function_map(
         self, query: AttributionQuestion, files_before: FunctionFiles, files_after: FunctionFiles
     ) -> FunctionMap:
         """The map for the two treatments' kernels. Raises StoreError."""
@@ -105,13 +118,13 @@ def explain_record(
     before: str | None = None,
     after: str | None = None,
     guests: Guests = Guests(),
-    maps: FunctionMaps | None = None,
+    kernels: StudyKernels | None = None,
 ) -> Attribution:
     """Explain the difference between two treatments of a study in the store.
 
-    `workload`, `before` and `after` are what the user says, or None: see `question`. `maps`: those of the
-    study, where more than one of its differences is explained. Where one of the two profiles is not in the
-    store, both are counted anew, as `guests` allows: numbers of two machines are not compared. Raises
+    `workload`, `before` and `after` are what the user says, or None: see `question`. `kernels`: those of
+    the study, where more than one of its differences is explained. Where one of the two profiles is not in
+    the store, both are counted anew, as `guests` allows: numbers of two machines are not compared. Raises
     ExplanationError, KernelError, WorkloadError, MachineError, GuestEnded, StoreError.
     """
     query = question(record.study, workload, before, after)
@@ -121,8 +134,8 @@ def explain_record(
     old, new = stored
     if old and new and (old.qemu, old.cpu_model) == (new.qemu, new.cpu_model):
         trials = [_trial_of(record, treatment, query.workload) for treatment in (query.before, query.after)]
-        maps = maps or FunctionMaps(store, record)
-        why = _why(query, (old, new), (trials[0], trials[1]), guests, maps, record.kernels)
+        kernels = kernels or StudyKernels(store, record)
+        why = _why(query, (old, new), (trials[0], trials[1]), guests, kernels, record.kernels)
         return why.model_copy(update={"of_study": comparison_of(record, query)})
     if not guests.run:
         missing = query.before if old is None else query.after
@@ -164,11 +177,11 @@ def stored_explanations(
     None where it cannot be told: a report is about its verdicts, and never refused for a reason that is not
     there (a kernel in the cache that is damaged); `ktrial explain` says what is missing. Raises StoreError.
     """
-    maps = FunctionMaps(store, record)
+    kernels = StudyKernels(store, record)
     for comparison in comparisons:
         arms = (comparison.workload, comparison.baseline, comparison.treatment)
         try:
-            yield explain_record(store, record, *arms, Guests(run=False), maps)
+            yield explain_record(store, record, *arms, Guests(run=False), kernels)
         except (ExplanationError, KernelError):
             yield None
 
@@ -203,24 +216,24 @@ def _why(
     profiles: tuple[Profile, Profile],
     trials: tuple[Trial | None, Trial | None],
     guests: Guests,
-    maps: FunctionMaps | None = None,
-    kernels: tuple[KernelDifference, ...] = (),
+    kernels: StudyKernels | None = None,
+    differing: tuple[KernelDifference, ...] = (),
 ) -> Attribution:
     """The explanation of two profiles, and what differs around them."""
-    boots = _Boots(query, guests)
+    boots = _Boots(query, guests, kernels)
     arms = [
         ProfiledArm(treatment, boots.of(treatment, trial), trial)
         for treatment, trial in zip((query.before, query.after), trials, strict=True)
     ]
     old, new = (function_files(arm.boot.kernel) if arm.boot else FunctionFiles() for arm in arms)
-    mapped = maps.of(query, old, new) if maps else function_map([profiles], old, new)
+    mapped = kernels.function_map(query, old, new) if kernels else function_map([profiles], old, new)
     explanation = explain(profiles[0], profiles[1], old, new, mapped=mapped)
     # With the treatments' names: two settings of one kernel have one boot's label.
     labels = query.labels or (query.before.label, query.after.label)
     sides = zip(("before", "after"), (explanation.before, explanation.after), labels, strict=True)
     update = {name: side.model_copy(update={"label": label}) for name, side, label in sides}
     explanation = explanation.model_copy(update=update)
-    around = differences(query.study, explanation, arms[0], arms[1], boots.values, kernels)
+    around = differences(query.study, explanation, arms[0], arms[1], boots.values, differing)
     gone = [label for arm, label in zip(arms, labels, strict=True) if arm.boot is None]
     if gone:
         around = around.model_copy(update={"unknown": (FEWER_FUNCTIONS.format(gone[0]), *around.unknown)})
@@ -296,9 +309,13 @@ def _job(query: AttributionQuestion, treatment: Treatment, kernel: Kernel, resou
 class _Boots:
     """What the treatments boot, and the settings that they boot with."""
 
-    def __init__(self, query: AttributionQuestion, guests: Guests) -> None:
-        self._query = replace(query, study=resolved(query.study))
+    def __init__(
+        self, query: AttributionQuestion, guests: Guests, kernels: StudyKernels | None = None
+    ) -> None:
+        study = kernels.study if kernels else resolved(query.study)
+        self._query = replace(query, study=study)
         self._guests = guests
+        self._cached = kernels.cached if kernels else kernel_registry.get
         self._sources = guests.resources or default_resources()
 
     def of(self, treatment: Treatment, trial: Trial | None) -> Boot | None:
@@ -308,7 +325,7 @@ class _Boots:
             if self._guests.run or self._guests.resources:
                 kernel = obtained(study, treatment, self._sources, silent)
             else:
-                kernel = kernel_registry.get(kernel_name(study, treatment))
+                kernel = self._cached(kernel_name(study, treatment))
             if trial is None or trial.provenance.kernel_digest in ("", kernel.digest):
                 return _job(self._query, treatment, kernel, self._sources).boot
         return None

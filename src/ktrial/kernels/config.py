@@ -3,6 +3,7 @@
 import re
 import zlib
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from ktrial.model.kernel import Kernel
 
@@ -46,6 +47,7 @@ class ConfigText:
         return option in self.menus
 
 
+@lru_cache(maxsize=8)
 def read(text: str) -> ConfigText:
     """What kconfig wrote (scripts/kconfig/confdata.c): `# end of …` closes a menu since Linux 5.3.
 

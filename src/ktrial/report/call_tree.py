@@ -145,7 +145,8 @@ def _places(after: Stacks, common: set[str]) -> dict[Stack, Stack]:
     for stack, instructions in after.items():
         weight = float(instructions)
         for end in range(1, len(stack) + 1):
-            weights[stack[:end]] = weights.get(stack[:end], 0.0) + weight
+            path = stack[:end]
+            weights[path] = weights.get(path, 0.0) + weight
     places: dict[Stack, Stack] = {}
     for path in sorted(weights, key=lambda path: (-weights[path], path)):
         if path[-1] in common:

@@ -329,7 +329,10 @@ def _add(root: _Node, stack: Stack, side: int, instructions: float) -> None:
     node = root
     node.inclusive[side] += instructions
     for name in stack:
-        node = node.callees.setdefault(name, _Node(name))
+        callee = node.callees.get(name)
+        if callee is None:
+            callee = node.callees[name] = _Node(name)
+        node = callee
         node.inclusive[side] += instructions
     node.exclusive[side] += instructions
 
