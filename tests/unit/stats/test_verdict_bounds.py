@@ -218,17 +218,19 @@ def test_no_study_is_silent_of_a_tail_that_makes_better_worse(
     def make(rng: np.random.Generator) -> BlockedMetric:
         return in_blocks(trials(rng), typical * trials(rng, 0.1, size))
 
-    silent = by_bound_alone = 0
+    silent = by_bound_alone = missed = 0
     for comparison in ends(make, studies):
         is_claimed = comparison.verdict in (Verdict.BETTER, Verdict.EQUIVALENT)
         silent += is_claimed and not comparison.beside and not comparison.bound
         by_bound_alone += is_claimed and not comparison.beside
         if is_claimed and not comparison.beside:
-            # No block met a spike; the bound still allows for those that there are.
+            # No block met a spike. The bound still allows for those that there are, in 95 of 100 studies: 30
+            # blocks without one, of which it rules out more than 9.5 %, are to be expected in 4.
             assert comparison.unseen is not None
-            assert comparison.unseen > 0.1
+            missed += comparison.unseen < 0.1
     assert silent == 0
     assert by_bound_alone <= 0.4 * studies
+    assert missed <= 0.05 * studies
 
 
 WORDS_OF_A_TAIL = {
