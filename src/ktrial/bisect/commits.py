@@ -20,8 +20,9 @@ from ktrial.experiment.resources import Builder
 from ktrial.experiment.single_kernel import Runs
 from ktrial.kernels import Progress, silent
 from ktrial.kernels.build.build_trees import not_for_x86
+from ktrial.kernels.commits import NotTakenBack, taken_back
 from ktrial.kernels.errors import BadPatch, KernelUsageError, PatchNotApplied
-from ktrial.kernels.patch_series import series_in_git, undoing
+from ktrial.kernels.patch_series import series_in_git
 from ktrial.model.bisection import INTERRUPTED
 from ktrial.model.commits import CommitList, CommitProof, MeasuredCommit, MeasuredHow, RankedCommit
 from ktrial.model.kernel import Build, PatchSeries, SeriesPatch
@@ -98,7 +99,7 @@ class CommitGround:
         return Setup(kernel)
 
     def build_of(self, candidate: TreeKernel) -> Build:
-        """How the kernel is built. Raises SourceUnusable."""
+        """How the kernel is built. Raises SourceUnusable, NotTakenBack."""
         if not candidate.steps:
             return self.plain
         if self.series:
@@ -111,17 +112,15 @@ class CommitGround:
             return build
         # What came last is taken out first: nothing that came later lies over it then.
         rows = [row for row in self.commits.ranked if row.commit in candidate.without]
-        undo = tuple(
-            undoing(self.directory, _as_step(row))
-            for row in sorted(rows, key=lambda row: row.place, reverse=True)
-        )
+        steps = [_as_step(row) for row in sorted(rows, key=lambda row: row.place, reverse=True)]
+        undo = taken_back(self.directory, self.commits.after, steps)
         return build.model_copy(update={"patches": (*build.patches, *undo), "series": build.domain})
 
     def refusal(self, candidate: TreeKernel) -> str:
         """Why the commits do not come off; empty where they do. Raises KernelError."""
         try:
             self.builder.applies(self.build_of(candidate), self.progress)
-        except PatchNotApplied:
+        except (NotTakenBack, PatchNotApplied):
             return _BUILT_UPON
         except BadPatch as error:
             return error.problem

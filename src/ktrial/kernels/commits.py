@@ -1,17 +1,20 @@
 """The commits of a git tree between two kernels: which the ends are, and what each commit changes."""
 
+import os
 import re
 import subprocess
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from ktrial.kernels.build.sources import GIT_PREFIX, Objects, git, git_objects, git_parts
 from ktrial.kernels.errors import KernelError, KernelUsageError, SourceUnusable
+from ktrial.kernels.patch_series import keep_patch
 from ktrial.kernels.source_definitions import SourceAt
-from ktrial.model.kernel import Kernel
+from ktrial.model.kernel import Kernel, Patch, SeriesPatch
 from ktrial.text_lines import lines_of
 
 _TREE = "a git tree of Linux: git:~/linux"
@@ -353,3 +356,62 @@ def _patterns(name: str) -> Iterator[str]:
     call = re.fullmatch(r"__(?:do|se|x64|ia32)_sys_(\w+)", name)
     yield rf"^SYSCALL_DEFINE[0-9]\({call[1]}\b" if call else rf"^([A-Za-z_].*[ *])?{name}\("
     yield rf"^SYM_[A-Z_]*START[A-Z_]*\({name}\)"
+
+
+# A commit taken back out of a later one, as `git revert` does it: what came between may have moved its lines.
+
+
+class NotTakenBack(KernelError):
+    """Later commits change the same lines."""
+
+
+def taken_back(directory: Path, tip: str, commits: Sequence[SeriesPatch]) -> tuple[Patch, ...]:
+    """Patches on top of the tip that take the commits back, in that order.
+
+    What git makes for it is kept apart from the repository. Raises NotTakenBack, SourceUnusable.
+    """
+    patches: list[Patch] = []
+    with _apart(directory) as run:
+        tree = run("rev-parse", f"{tip}^{{tree}}")
+        for step in commits:
+            base = run("commit-tree", "-m", "with it", f"{step.commit}^{{tree}}")
+            ours = run("commit-tree", "-p", base, "-m", "the tip", tree)
+            theirs = run("commit-tree", "-p", base, "-m", "without it", f"{step.parent}^{{tree}}")
+            merged = run("merge-tree", "--write-tree", ours, theirs)
+            text = run("diff", *_PLAIN_DIFF, tree, merged)
+            patches.append(
+                keep_patch(
+                    step.number, f"undo {step.subject}", f"{text}\n".encode("utf-8", "surrogateescape")
+                )
+            )
+            tree = merged
+    return tuple(patches)
+
+
+_PLAIN_DIFF = ("--no-renames", "--no-ext-diff", "--no-textconv", "--src-prefix=a/", "--dst-prefix=b/")
+_NOBODY = {f"GIT_{who}_{what}": "ktrial" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+
+
+@contextmanager
+def _apart(directory: Path) -> Iterator[Callable[..., str]]:
+    """Run git so that new objects go to a directory that is deleted afterwards."""
+    objects = git(directory, "HEAD", "rev-parse", "--git-path", "objects").strip()
+    with TemporaryDirectory(prefix="ktrial-git-") as scratch:
+        own = {
+            "GIT_OBJECT_DIRECTORY": scratch,
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": str((directory / objects).resolve()),
+        }
+
+        def run(*arguments: str) -> str:
+            done = subprocess.run(
+                ["git", "-C", str(directory), *arguments],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                env={**os.environ, **_NOBODY, **own},
+                check=False,
+            )
+            if done.returncode:
+                raise NotTakenBack(f"git {arguments[0]} does not take it back.")
+            return done.stdout.decode("utf-8", "surrogateescape").removesuffix("\n")
+
+        yield run

@@ -133,6 +133,34 @@ def test_what_does_not_come_off_alone_is_told_and_searched_for(tmp_path: Path) -
     assert [(row.subject, row.effect) for row in proof.causes] == [("mm: stuck costs 100", 100.0)]
 
 
+def test_lines_that_moved_since_come_off_and_lines_that_changed_do_not(tmp_path: Path) -> None:
+    commits = Range(tmp_path, "mm: a")
+    lines = [f"int a{number};" for number in range(20)]
+    revisions = []
+    for subject, at, text in (
+        ("start", 0, "int a0;"),
+        ("fs: costs 30", 9, "int b;"),
+        ("beside", 7, "int c;"),
+        ("fs: costs 50", 15, "int d;"),
+        ("over it", 15, "int e;"),
+    ):
+        lines[at] = text
+        (commits.tree / "fs.c").write_text("\n".join(lines) + "\n")
+        git(commits.tree, "add", ".")
+        git(commits.tree, "commit", "--quiet", "--allow-empty", "--message", subject)
+        revisions.append(git(commits.tree, "rev-parse", "HEAD"))
+    commits.names = git(commits.tree, "rev-list", "--reverse", "HEAD").split()
+    commits.subjects = tuple(git(commits.tree, "log", "--reverse", "--format=%s").splitlines())
+    commits.commits = commits.listed(tuple(commits.names.index(revisions[at]) for at in (1, 3)))
+    count = git(commits.tree, "count-objects")
+    ground = commits.ground()
+    assert ground.refusal(ground.without({revisions[1]})) == ""
+    assert "does not come off alone" in ground.refusal(ground.without({revisions[3]}))
+    (patch,) = ground.build_of(ground.without({revisions[1]})).patches
+    assert "-int b;\n+int a9;" in Path(patch.path).read_text()
+    assert git(commits.tree, "count-objects") == count
+
+
 def test_chosen_commits_alone_are_taken_back(tmp_path: Path) -> None:
     commits = Range(tmp_path, *ordinary(6, c4=200), ranked=(1, 4, 2))
     proof = commits.proof(chosen=(commits.names[2],))

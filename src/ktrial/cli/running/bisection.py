@@ -231,6 +231,10 @@ class StepLines(Observer):
         self._console.print("stopping: what is finished is being stored")
 
 
+_MANY_COMMITS = (
+    "a step between two releases may be thousands of commits; ktrial explain A B WORKLOAD --commits git:DIR "
+    "ranks those of a git tree, and with --prove ends at one"
+)
 _SINGULARS = {"config": "option", "knobs": "knob", "patches": "patch", "versions": "release"}
 _PLURALS = {"patch": "patches"}
 _NAME_COLUMNS = 60
@@ -256,6 +260,7 @@ def print_plan(plan: SearchPlan, console: Console) -> None:
         cautions = filter(None, (step_caution(*step) for step in pairwise(plan.names)))
         for caution in islice(cautions, _SHOWN_CAUTIONS):
             _say(f"note: {caution}", console)
+        _say(f"note: {_MANY_COMMITS}", console)
     candidates = "kernels built" if plan.builds else "candidates measured"
     most = f"at most {plan.candidates_for_one} {candidates} where one is the cause"
     if plan.kind in {"config", "knobs"}:
