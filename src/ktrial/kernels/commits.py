@@ -345,17 +345,29 @@ def files_defining(
     """Files of the directories that have `NAME(` at the beginning of a definition, as far as a line tells."""
     if not names:
         return []
-    calls = [pattern for name in sorted(names) for pattern in _patterns(name)]
-    words = [word for pattern in calls for word in ("-e", pattern)]
-    command = ["git", "-C", str(commits.directory), "grep", "-l", "-E", *words, commit, "--", *sorted(below)]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    return [line.partition(":")[2] for line in lines_of(done.stdout)]
+    pattern = _definition_of(names)
+    for kind in ("-P", "-E"):  # git may lack PCRE, which is ten times as fast
+        command = ["git", "-C", str(commits.directory), "grep", "-l", kind, "-e", pattern, commit, "--"]
+        done = subprocess.run(
+            [*command, *sorted(below)],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+        )
+        if done.returncode <= 1:
+            return [line.partition(":")[2] for line in lines_of(done.stdout)]
+    return []
 
 
-def _patterns(name: str) -> Iterator[str]:
-    call = re.fullmatch(r"__(?:do|se|x64|ia32)_sys_(\w+)", name)
-    yield rf"^SYSCALL_DEFINE[0-9]\({call[1]}\b" if call else rf"^([A-Za-z_].*[ *])?{name}\("
-    yield rf"^SYM_[A-Z_]*START[A-Z_]*\({name}\)"
+def _definition_of(names: Collection[str]) -> str:
+    """One expression for all: with several, git looks at each line several times."""
+    functions = "|".join(sorted(names))
+    calls = [call[1] for name in sorted(names) if (call := re.fullmatch(r"__do_sys_(\w+)", name))]
+    ways = [rf"([A-Za-z_].*[ *])?({functions})\(", rf"SYM_[A-Z_]*START[A-Z_]*\(({functions})\)"]
+    ways += [rf"SYSCALL_DEFINE[0-9]\(({'|'.join(calls)})\b"] if calls else []
+    return f"^({'|'.join(ways)})"
 
 
 # A commit taken back out of a later one, as `git revert` does it: what came between may have moved its lines.
