@@ -205,7 +205,7 @@ def print_commits(behind: CommitsBehind, console: "Console", *, most: int | None
     if proof:
         screen.rows(proof_table(proof), noun="measured commit")
         screen.lines(list(proof_notes(proof)), "note", least=2)
-        screen.leave_out(len(commits.ranked), "commit that touches it")
+        screen.leave_out(len(commits.ranked), "ranked commit")
     else:
         shown = most or SHOWN
         screen.rows(commits_table(commits, shown), noun="commit")
