@@ -181,7 +181,7 @@ class CommitSearch:
     chosen: tuple[str, ...] = ()
     """Whole names of the commits that are taken back; empty: those that touch most, and then a search."""
     budget: float | None = None
-    """CPU seconds, builds included, after which nothing new is begun."""
+    """CPU seconds, without the compiler's, after which nothing new is begun."""
     tell: Callable[[str], None] = lambda _text: None
     on_interruption: Callable[[CommitProof], None] = lambda _proof: None
     """Told what is known when it is interrupted."""

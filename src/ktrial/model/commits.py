@@ -146,7 +146,7 @@ class CommitProof(Model):
     builds: int = 0
     """How many of them had to be compiled."""
     seconds: float = 0.0
-    """CPU time that it took, builds included."""
+    """CPU time that it took, without the compiler's."""
     stopped: str = ""
     """Why it ended before the difference was explained; empty where it was."""
     notes: tuple[str, ...] = Field(default=())

@@ -141,7 +141,7 @@ def proof_notes(proof: CommitProof) -> Iterator[str]:
     yield from proof.notes
     kernels = number_format.counted(proof.kernels, "kernel")
     seconds = number_format.duration(max(1.0, proof.seconds))
-    yield f"measured: {kernels}, {proof.builds} of them compiled for this; {seconds} of CPU time"
+    yield f"measured: {kernels}, {proof.builds} of them compiled for this; {seconds} of CPU time beside that"
     if proof.stopped:
         yield f"stopped: {proof.stopped}"
 
