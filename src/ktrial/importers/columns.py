@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from ktrial.importers.cells import is_with_unit, runs_in
-from ktrial.importers.errors import ImportFailed
+from ktrial.importers.errors import ImportFailed, some_of
 from ktrial.importers.protocol import MOST_GROUPS, SourceFile
 from ktrial.model.notation import nearest
 from ktrial.model.warnings import DataWarning, WarningKind
@@ -206,7 +206,7 @@ def understand(header: list[str], rows: Sequence[Mapping[str, str]], file: Sourc
         if requested not in header:
             raise ImportFailed(
                 f"{file.path} has no column {requested}{nearest(requested, header)}; "
-                f"it has: {', '.join(header)}.",
+                f"it has: {some_of(header)}.",
                 hint="--group-by and --value take names from the header",
             )
     taken = {*choices.group_by, *values}
@@ -393,7 +393,7 @@ def without_other_numbers(
     many = "columns" if len(measured) > 1 else "column"
     warning = DataWarning(
         kind=WarningKind.INPUT_INCOMPLETE,
-        text=f"{file.name}: the {many} {', '.join(measured)}: taken for measurements, and left out",
+        text=f"{file.name}: the {many} {some_of(measured)}: taken for measurements, and left out",
         advice=f"--value {measured[0]} reads that one; --group-by names columns that tell groups apart",
     )
     return replace(columns, groups=remaining, left_out=(*columns.left_out, *measured)), (warning,)

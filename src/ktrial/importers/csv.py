@@ -10,7 +10,7 @@ from typing import overload
 from ktrial.format.number_format import counted, percentage
 from ktrial.importers.cells import CsvLine, with_runs
 from ktrial.importers.columns import Columns, has_failed, understand, without_other_numbers
-from ktrial.importers.errors import ImportFailed, MeasurementsDamaged, NoMeasurements
+from ktrial.importers.errors import ImportFailed, MeasurementsDamaged, NoMeasurements, some_of
 from ktrial.importers.protocol import SourceFile, check_groups, decimals, rounded
 from ktrial.importers.sizes import split_by_sizes
 from ktrial.importers.tables import GROUP, Table, looks_like_table, made_long, table_of
@@ -190,7 +190,7 @@ class _Reader:
                 if value < 0 and _is_never_below_zero(unit):
                     raise _damaged(self._file, row.line, f"{columns.value} is {value:g}: below zero")
                 split[self._label(row)].append((row, self._in_unit(value, row, unit)))
-                check_groups(self._file, len(split), ", ".join(self._varying), row.line)
+                check_groups(self._file, len(split), self._varying, row.line)
         self._repeats += _uneven(self._columns.run, split)
         return [
             Group(
@@ -221,7 +221,7 @@ class _Reader:
                 self._missing += 1
                 continue
             label = self._label(row)
-            check_groups(self._file, len(groups), ", ".join(self._varying), row.line)
+            check_groups(self._file, len(groups), self._varying, row.line)
             while any(group.label == label for group in groups):
                 label += " (again)"
             groups.append(
@@ -382,12 +382,12 @@ def _check_value(file: SourceFile, columns: Columns, table: Table) -> None:
         raise NoMeasurements(file.path, "csv", problem, hint)
     if any(number(name) is not None for name in header):
         hint = "put a line with the columns' names above the numbers"
-        raise NoMeasurements(file.path, "csv", f"its header is {_some(header)}", hint)
+        raise NoMeasurements(file.path, "csv", f"its header is {some_of(header)}", hint)
     if not columns.candidates:
-        problem = f"{where}: no column is one of numbers ({_some(header)})"
+        problem = f"{where}: no column is one of numbers ({some_of(header)})"
         raise NoMeasurements(file.path, "csv", problem, "name the column of numbers: --value COLUMN")
     candidates = list(columns.candidates)
-    problem = f"{where}: no name says which of these columns has the numbers: {_some(candidates)}"
+    problem = f"{where}: no name says which of these columns has the numbers: {some_of(candidates)}"
     names = ",".join(candidates[:2])
     more = f", or several: --value {shlex.quote(names)}" if candidates[1:] else ""
     raise NoMeasurements(file.path, "csv", problem, f"--value {shlex.quote(candidates[0])}{more}")
@@ -412,11 +412,6 @@ def _rows_as_metrics(columns: Columns, table: Table) -> Columns:
         if len({row.cells[name] for row in table.rows}) * groups == len(table.rows):
             return replace(columns, groups=(GROUP,), families=(name,), metric=name)
     return columns
-
-
-def _some(header: list[str]) -> str:
-    more = f" and {len(header) - _SHOWN} more" if len(header) > _SHOWN else ""
-    return f"{', '.join(header[:_SHOWN])}{more}"
 
 
 def _damaged(file: SourceFile, line: int, problem: str) -> MeasurementsDamaged:

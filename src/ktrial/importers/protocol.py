@@ -8,13 +8,14 @@ import re
 import shlex
 import stat
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 import zstandard
 
-from ktrial.importers.errors import ImportFailed
+from ktrial.importers.errors import ImportFailed, some_of
 from ktrial.model.imported import Imported, Rounded
 from ktrial.program_outputs.units import Units
 
@@ -59,15 +60,15 @@ class SourceFile:
         return self.label or self.choices.name or self.path.stem
 
 
-def check_groups(file: SourceFile, groups: int, by: str = "", line: int = 0) -> None:
+def check_groups(file: SourceFile, groups: int, by: Sequence[str] = (), line: int = 0) -> None:
     """Raise ImportFailed where one family has so many that nobody could read the comparison.
 
     `by`: what names them; `line`: where the first too many is.
     """
     if groups > MOST_GROUPS:
         where = f", line {line}" if line else ""
-        named = f", by {by}" if by else ""
-        first = by.partition(", ")[0] or "COLUMN"
+        named = f", by {some_of(by)}" if by else ""
+        first = by[0] if by else "COLUMN"
         raise ImportFailed(
             f"{file.path}{where}: there are more than {MOST_GROUPS} groups in one comparison{named}.",
             hint=f"name the columns that tell the groups apart, --group-by {shlex.quote(first)}; no other is "

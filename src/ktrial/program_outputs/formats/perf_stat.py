@@ -48,6 +48,8 @@ _METRIC_ONLY = re.compile(r"[\s,;:|]*(?:[0-9.]*[,;:|][^,;:|]+)?|#.*|\s*started o
 """A further metric of the event before."""
 _MOST_PARTS = 2
 """Fields before the value where it is one of a part of the run: a time, a CPU, a socket and its CPUs."""
+_SHOWN = 5
+"""Events that a remark names."""
 _NO_PART = "it tells parts of the run (-I, -A, --per-…): perf stat without these tells the whole"
 
 
@@ -260,14 +262,17 @@ def _plain(value: str) -> str:
     return value.replace(",", "") if re.fullmatch(r"[0-9]{1,3}(,[0-9]{3})+(\.[0-9]+)?", value) else value
 
 
+def _some(events: list[str]) -> str:
+    more = f" and {len(events) - _SHOWN} more" if len(events) > _SHOWN else ""
+    return f"{', '.join(events[:_SHOWN])}{more}"
+
+
 def _notes(counts: list[Count], text: str) -> Iterator[Note]:
     if missing := [count.event for count in counts if not count.is_counted]:
-        yield Note(f"perf did not count {', '.join(missing)}")
+        yield Note(f"perf did not count {_some(missing)}")
     shared = [count.event for count in counts if count.is_counted and count.takes_turns]
     if shared:
-        yield Note(
-            f"there were not counters enough: these took turns, and are scaled up: {', '.join(shared)}"
-        )
+        yield Note(f"there were not counters enough: these took turns, and are scaled up: {_some(shared)}")
     if re.search(r"^[^\s#]{1,99}[0-9]%[,;:|\t][0-9]+[,;:|\t]", text, re.MULTILINE):
         text = "the means of several runs: of how many is not told, and so their scatter is lost"
         yield Note(text, "perf stat -r without -x tells both; ktrial repeats by itself: repeats = 5")
