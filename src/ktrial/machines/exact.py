@@ -5,7 +5,7 @@
 
 import os
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ktrial.file_digests import digest_of_file
 from ktrial.machines import PreparationProgress, guest_programs
-from ktrial.machines.errors import HostProblem, NoPluginHere
+from ktrial.machines.errors import CannotLoadState, HostProblem, MachineError, MachineStopped, NoPluginHere
 from ktrial.machines.guest_programs import coalesce, lockstep
 from ktrial.machines.qemu import plugin, program
 from ktrial.machines.qemu.boot import (
@@ -23,11 +23,13 @@ from ktrial.machines.qemu.boot import (
     EXACT_PARAMETERS,
     EXACT_SEED,
     HEADLESS,
+    Unstarted,
     boot_files,
     cpu_model_for,
     date_arguments,
     size_arguments,
 )
+from ktrial.machines.qemu.kept import IdleQemus, KeptDiffers, KeptQemu, can_be_kept
 from ktrial.machines.qemu.outcome import GuestFailure
 from ktrial.machines.qemu.plugin import CacheShapes, NoPlugin, PluginBuild
 from ktrial.machines.qemu.plugin_counts import GeneratedCode, code_told, with_ksymbols
@@ -45,6 +47,7 @@ from ktrial.target.errors import GuestEnded
 from ktrial.text_lines import lines_of
 
 NAME = "exact"
+KEEP_VARIABLE = "KTRIAL_KEEP"
 
 
 # The target of the exact machine that counts: its guests run under the QEMU plugin.
@@ -60,9 +63,12 @@ class InstrumentedTarget(SnapshotTarget):
         snapshots: SnapshotCache,
         plain_boot_reason: str,
         build: PluginBuild,
+        idle: IdleQemus | None = None,
     ) -> None:
+        """`idle`: QEMUs that serve many trials; None: each trial has one of its own."""
         super().__init__(setup, children, snapshots, plain_boot_reason)
         self._build = build
+        self._idle = idle
 
     @property
     def identity(self) -> MachineIdentity:
@@ -87,6 +93,81 @@ class InstrumentedTarget(SnapshotTarget):
         `calls`: follow calls; `caches`: model these, too, several times slower (one CPU only, both). Raises
         GuestEnded or MachineError.
         """
+        if self._idle is None or calls or caches or not self._can_be_kept(steps):
+            return self._counted_alone(steps, symbols, calls=calls, caches=caches)
+        key = (self._setup.key, self._build.path, symbols)
+        kept = self._idle.take(key)
+        if kept is None:
+            return self._counted_first(self._idle, key, steps, symbols)
+        try:
+            results = self._counted_by(kept, self._idle, key, steps)
+        except MachineStopped:
+            raise
+        except (GuestEnded, MachineError):  # what becomes of a bad trial, a fresh QEMU tells
+            return self._counted_alone(steps, symbols)
+        if self._idle.is_to_be_checked():
+            self.check_same(results, self._counted_alone(steps, symbols))
+        return results
+
+    def _can_be_kept(self, steps: tuple[Step, ...]) -> bool:
+        setup = self._setup
+        plain = not setup.boot.model and not self._plain_boot_reason
+        return plain and can_be_kept(setup.qemu.version, setup.boot.cpus, self._plan(steps))
+
+    def _counted_first(
+        self, idle: IdleQemus, key: Hashable, steps: tuple[Step, ...], symbols: str
+    ) -> tuple[StepResult, ...]:
+        """In a QEMU that may serve others later."""
+        arguments = partial(plugin.arguments, self._build, vector=True)
+        setup = replace(self._setup, named=(self._build.path,))
+        plan = self._plan(steps)
+        try:
+            kept = KeptQemu(setup, self._children, self._snapshots, plan, arguments, symbols)
+        except (CannotLoadState, Unstarted):
+            return self._counted_alone(steps, symbols)
+        return self._counted_by(kept, idle, key, steps, fresh=True)
+
+    def _counted_by(
+        self, kept: KeptQemu, idle: IdleQemus, key: Hashable, steps: tuple[Step, ...], *, fresh: bool = False
+    ) -> tuple[StepResult, ...]:
+        """What a QEMU that is kept counts; it waits for the next trial then, or has ended."""
+        good = False
+        try:
+            plan = self._plan(steps)
+            if not fresh and not kept.give(plan):
+                raise MachineError(machine=self._setup.machine, problem="its QEMU takes no other plan")
+            results = self._results(kept.process, *self._run(kept.process), ready=True)
+            with kept.counts() as counts:
+                runs = plugin.read_runs(counts, lambda: self._generated(steps))
+            if problem := _mismatch(results, len(runs)):
+                raise self._ended(GuestFailure(Outcome.WORKLOAD_FAILED, problem), results)
+            good = kept.rewind()
+            return _with_regions(results, runs)
+        finally:
+            if good:
+                idle.keep(key, kept)
+            else:
+                kept.close()
+
+    def check_same(self, kept: tuple[StepResult, ...], fresh: tuple[StepResult, ...]) -> None:
+        """Raise KeptDiffers where a kept QEMU has not counted what a fresh one counts, to the last digit."""
+        if kept == fresh:
+            return
+        counts = [
+            ", ".join(f"{result.region.instructions:,}" for result in results if result.region)
+            for results in (kept, fresh)
+        ]
+        raise KeptDiffers(machine=self._setup.machine, kept=counts[0], fresh=counts[1])
+
+    def _counted_alone(
+        self,
+        steps: tuple[Step, ...],
+        symbols: str,
+        *,
+        calls: bool = False,
+        caches: CacheShapes | None = None,
+    ) -> tuple[StepResult, ...]:
+        """In a QEMU that ends with its trial."""
         with (
             memory_file("ktrial-symbols", symbols.encode("ascii", errors="replace")) as names_file,
             memory_file("ktrial-counts") as out,
@@ -152,10 +233,19 @@ class ExactMachine(SnapshotMachine):
     name = NAME
 
     def __init__(
-        self, guest: Path | None = None, cache: Path | None = None, count: CountedBy | None = None
+        self,
+        guest: Path | None = None,
+        cache: Path | None = None,
+        count: CountedBy | None = None,
+        *,
+        keeps: bool = True,
     ) -> None:
-        """`guest`, `cache`: see SnapshotMachine. `count`: see `count_by`."""
+        """`guest`, `cache`: see SnapshotMachine. `count`: see `count_by`.
+
+        `keeps`: a QEMU serves many trials of a kernel, where it can; the variable KTRIAL_KEEP=0 forbids it.
+        """
         super().__init__(guest, cache)
+        self._idle = IdleQemus() if keeps and os.environ.get(KEEP_VARIABLE) != "0" else None
         self._asked_count = count
         self._counting: _Counting | None = None
 
@@ -214,7 +304,7 @@ class ExactMachine(SnapshotMachine):
         build = usable_plugin(program.find(NAME), self._guest, NAME)
         setup = self._started(boot, carried, Mode.EXACT_PLUGIN)
         reason = self._plain_boot_reasons.get(setup.key, "")
-        yield InstrumentedTarget(setup, self._children, self._snapshots, reason, build)
+        yield InstrumentedTarget(setup, self._children, self._snapshots, reason, build, self._idle)
 
     def _started(self, boot: Boot, files: FileSet, mode: Mode) -> SnapshotSetup:
         """What trials start from, which is there."""

@@ -14,6 +14,7 @@ LOCKSTEP = "lockstep.so"
 COALESCE = "coalesce.so"
 KSYMBOLS = "ksymbols"
 PARALLEL = "parallel.so"
+REWIND = "rewind.so"
 UNPACK = "unpack"
 PUBLISHED = "SHA256SUMS"
 """Their digests as the compiler that is pinned builds them (crates/SHA256SUMS)."""
@@ -87,6 +88,11 @@ def lockstep() -> Path:
 def coalesce() -> Path:
     """Preloaded as well: writes a guest's bytes in pieces. Raises GuestProgramsMissing."""
     return _program_file(COALESCE)
+
+
+def rewind() -> Path:
+    """Preloaded where a QEMU serves many trials (crates/rewind). Raises GuestProgramsMissing."""
+    return _program_file(REWIND)
 
 
 def ksymbols() -> Path:

@@ -29,6 +29,7 @@ def test_the_crates_are_found() -> None:
         "lockstep",
         "parallel",
         "probes",
+        "rewind",
         "tasks",
         "unpack",
         "versions",

@@ -18,12 +18,13 @@ _PIECE = 1 << 24
 class FrameLog:
     """The frames of one guest so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, start: int = 0) -> None:
+        """`start`: where the guest's first frame begins in the file, in bytes."""
         self.payloads: list[Payload] = []
         self.damage = ""
         """What is wrong with the first damaged frame; those before it count. Empty where all are sound."""
         self._decoder = Decoder()
-        self._position = 0
+        self._position = start
         self._ended = False
 
     def read(self, descriptor: int) -> None:

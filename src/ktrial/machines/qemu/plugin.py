@@ -235,7 +235,8 @@ def _parse(path: Path, number: int, line: str) -> Line:
 
 
 def _region(line: Line) -> RegionCounts:
-    rows = line["functions"]
+    # Its own numbers say in which order code was translated, by this trial or an earlier one of its QEMU.
+    rows = line["functions"] if "tree" in line else sorted(line["functions"])
     nodes = _tree(line["tree"], len(rows)) if "tree" in line else None
     inclusive = inclusive_counts(nodes, len(rows)) if nodes else [None] * len(rows)
     return RegionCounts(
@@ -244,7 +245,7 @@ def _region(line: Line) -> RegionCounts:
         marks=line["marks"],
         strings=_strings([line["strings"], line["passes"], line["bytes"]]),
         functions=tuple(_function(row, total) for row, total in zip(rows, inclusive, strict=True)),
-        pages=tuple(_page(row) for row in line["pages"]),
+        pages=tuple(_page(row) for row in sorted(line["pages"])),
         operations=_operations(line["operations"]),
         nodes=nodes,
         tasks=tuple(TaskCount(stack=s, kernel=k, program=p) for s, k, p in line.get("tasks", ())),

@@ -24,7 +24,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from ktrial.machines.errors import MachineError, MachineStopped, MachineToolMissing, QemuGone, QemuRefused
-from ktrial.machines.guest_programs import coalesce
+from ktrial.machines.guest_programs import coalesce, rewind
 from ktrial.machines.qemu import jail
 from ktrial.machines.qemu.frame_log import FrameLog
 from ktrial.machines.qemu.program import Qemu
@@ -87,11 +87,12 @@ class QemuProcess:
         preload: Path | None = None,
         cpus: tuple[int, ...] = (),
         kvm: bool = False,
+        rewound_by: int | None = None,
     ) -> None:
         """`memory`: the guest's, in bytes. `files`: those that the arguments name and that are not inherited.
 
         `preload`: an object loaded before QEMU. `cpus`: those that it may use; all where it is empty. `kvm`:
-        whether it opens /dev/kvm.
+        whether it opens /dev/kvm. `rewound_by`: an inherited file by which it serves many trials (`kept`).
         """
         children.check()
         self._children = children
@@ -100,15 +101,21 @@ class QemuProcess:
         self._jail = jail.jail_of(qemu.program, kvm=kvm)
         self._memory = memory
         preloaded = (preload, coalesce()) if preload else ()
+        if rewound_by is not None:
+            preloaded = (*preloaded, rewind())
         with contextlib.ExitStack() as resources:
             self._frame_log = FrameLog()
+            self._console_start = 0
             self.frames, self.console, self._said = (resources.enter_context(_memory(n)) for n in _OUTPUTS)
             ours, theirs = socket.socketpair()
             resources.enter_context(ours)
             with theirs, self._handed((*files, *preloaded)) as handed:
                 command = self._command(qemu, handed.arguments(arguments), theirs.fileno())
                 passed = (theirs.fileno(), self.frames, self.console, *inherited, *handed.descriptors)
-                self._child = self._spawn(command, passed, jail.environment(map(handed.name, preloaded)))
+                environment = jail.environment(map(handed.name, preloaded))
+                if rewound_by is not None:
+                    environment["KTRIAL_REWIND"] = inherited_path(rewound_by)
+                self._child = self._spawn(command, passed, environment)
             children.add(self._child)
             self._pidfd = resources.enter_context(_open(os.pidfd_open(self._child.pid)))
             self.qmp = Qmp(ours, self._machine)
@@ -168,9 +175,14 @@ class QemuProcess:
         self._frame_log.read(self.frames)
         return self._frame_log
 
+    def begin_anew(self) -> None:
+        """What is written from here on is another guest's."""
+        self._frame_log = FrameLog(os.fstat(self.frames).st_size)
+        self._console_start = os.fstat(self.console).st_size
+
     def console_text(self) -> str:
         """What the guest wrote to its console so far; of more than some MiB the start and the end."""
-        return _text(self.console)
+        return _text(self.console, self._console_start)
 
     def has_written_too_much(self) -> bool:
         """Whether the guest, or QEMU because of it, wrote more than may be kept."""
@@ -272,17 +284,17 @@ def _content(descriptor: int, start: int = 0, end: int | None = None) -> bytes:
     return b"".join(parts)
 
 
-def _text(descriptor: int) -> str:
+def _text(descriptor: int, start: int = 0) -> str:
     """What is searched for reasons and shown: a guest may have written hundreds of MiB."""
     size = os.fstat(descriptor).st_size
-    left_out = size - _KEPT_OF_START - _KEPT_OF_END
+    left_out = size - start - _KEPT_OF_START - _KEPT_OF_END
     if left_out <= 0:
-        return _content(descriptor).decode(errors="replace")
-    start, end = (
-        _content(descriptor, 0, _KEPT_OF_START),
+        return _content(descriptor, start).decode(errors="replace")
+    first, end = (
+        _content(descriptor, start, start + _KEPT_OF_START),
         _content(descriptor, size - _KEPT_OF_END, size),
     )
-    return f"{start.decode(errors='replace')}\n[{left_out} bytes left out]\n{end.decode(errors='replace')}"
+    return f"{first.decode(errors='replace')}\n[{left_out} bytes left out]\n{end.decode(errors='replace')}"
 
 
 # QEMU's monitor protocol (QMP), over a socket that QEMU inherits.

@@ -76,6 +76,8 @@ class SnapshotSetup:
     """Files without a name that those arguments mean (`inherited_path`)."""
     named: tuple[Path, ...] = ()
     """Files that those arguments name."""
+    rewound_by: int | None = None
+    """An inherited file by which QEMU is told to serve another trial."""
     base: "SnapshotSetup | None" = None
     """The boot that this one goes on from; None: it begins at the kernel."""
     added: tuple[InitramfsEntry, ...] = ()
@@ -366,6 +368,7 @@ def _process(
         memory=setup.boot.memory_mib << 20,
         files=setup.read_files,
         preload=setup.preload,
+        rewound_by=setup.rewound_by,
     )
 
 

@@ -1,0 +1,154 @@
+"""A QEMU that serves many trials: it counts what a fresh one counts, and ends with a bad trial, or with ktrial."""
+
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tests.support.guests import UPTIME, boot_of, qemu_children, work
+from tests.support.places import ROOT
+
+from ktrial.kernels import kernel_registry
+from ktrial.machines.exact import ExactMachine
+from ktrial.machines.qemu import kept, program
+from ktrial.model.kernel import Kernel
+from ktrial.target import Read, Run, Step, StepResult, Write
+from ktrial.target.errors import GuestEnded
+
+pytestmark = [
+    pytest.mark.guest,
+    pytest.mark.skipif(
+        not kept.can_be_kept(program.find("exact").version, 1, b""),
+        reason="crates/rewind knows QEMU 7.2 only",
+    ),
+]
+
+RANDOM = Read(path="/proc/sys/kernel/random/uuid")
+STEPS: tuple[Step, ...] = (UPTIME, work("pipe", "--operations", "50"), Read(path="/proc/vmstat"), RANDOM)
+OTHER: tuple[Step, ...] = (
+    Write(path="/proc/sys/vm/swappiness", value="7"),
+    work("fork", "--operations", "20"),
+)
+CRASH = Write(path="/proc/sysrq-trigger", value="c")
+PATIENCE = 300.0
+
+
+@pytest.fixture(scope="module")
+def kernel() -> Kernel:
+    return kernel_registry.add("debian:6.1")
+
+
+@pytest.fixture
+def machine(snapshots: Path, monkeypatch: pytest.MonkeyPatch) -> ExactMachine:
+    monkeypatch.setattr(kept, "CHECKED_SHARE", 0.0)
+    return ExactMachine(cache=snapshots)
+
+
+def counted(machine: ExactMachine, kernel: Kernel, *steps: Step) -> tuple[StepResult, ...]:
+    with machine.instrumented(boot_of(kernel)) as target:
+        return target.counted(steps, target.kallsyms())
+
+
+def qemus() -> set[int]:
+    return set(qemu_children(os.getpid()))
+
+
+def test_each_trial_of_one_qemu_counts_what_a_fresh_one_counts(
+    machine: ExactMachine, kernel: Kernel, snapshots: Path
+) -> None:
+    alone = ExactMachine(cache=snapshots, keeps=False)
+    before = qemus()
+    expected = [counted(alone, kernel, *steps) for steps in (STEPS, OTHER)]
+    assert qemus() == before
+    assert counted(machine, kernel, *STEPS) == expected[0]
+    (waiting,) = qemus() - before
+    assert [counted(machine, kernel, *steps) for steps in (OTHER, STEPS, STEPS)] == [
+        *expected[1:],
+        *2 * [expected[0]],
+    ]
+    assert qemus() - before == {waiting}
+
+
+def test_a_trial_that_ends_badly_ends_its_qemu_and_is_told_as_by_a_fresh_one(
+    machine: ExactMachine, kernel: Kernel, snapshots: Path
+) -> None:
+    before = qemus()
+    reference = counted(machine, kernel, *STEPS)
+    with pytest.raises(GuestEnded) as ended:
+        counted(machine, kernel, UPTIME, CRASH)
+    assert qemus() == before
+    with pytest.raises(GuestEnded) as expected:
+        counted(ExactMachine(cache=snapshots, keeps=False), kernel, UPTIME, CRASH)
+    assert (ended.value.outcome, ended.value.reason) == (expected.value.outcome, expected.value.reason)
+    assert counted(machine, kernel, *STEPS) == reference
+
+
+def test_some_trials_are_done_once_more_in_a_fresh_qemu_and_must_agree(
+    machine: ExactMachine, kernel: Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept, "CHECKED_SHARE", 1.0)
+    reference = counted(machine, kernel, *STEPS)
+    assert counted(machine, kernel, *STEPS) == reference
+    with machine.instrumented(boot_of(kernel)) as target:
+        more = (UPTIME, Run(argv=("/ktrial/work", "pipe", "--operations", "51", "--clock", "tsc")))
+        other = target.counted(more, target.kallsyms())
+        with pytest.raises(kept.KeptDiffers, match=r"counted [0-9,]+, a fresh one [0-9,]+"):
+            target.check_same(other, reference[:2])
+
+
+PROGRAM = """
+import sys, time
+from pathlib import Path
+from ktrial.kernels import kernel_registry
+from ktrial.machines.exact import ExactMachine
+from tests.support.guests import UPTIME, boot_of
+machine = ExactMachine(cache=Path(sys.argv[1]))
+with machine.instrumented(boot_of(kernel_registry.add("debian:6.1"))) as target:
+    target.counted((UPTIME,))
+print("done", flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_qemu_that_waits_dies_with_ktrial(kernel: Kernel, snapshots: Path) -> None:
+    command = (sys.executable, "-c", PROGRAM, str(snapshots))
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "done\n"
+        (waiting,) = qemu_children(process.pid)
+        process.kill()
+        process.wait()
+        until = time.monotonic() + PATIENCE
+        while Path(f"/proc/{waiting}/exe").exists():
+            assert time.monotonic() < until, "it is still there"
+            time.sleep(0.02)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", ["debian:6.1", "debian:6.12"])
+def test_250_trials_in_any_order_are_what_fresh_ones_are(
+    name: str, machine: ExactMachine, snapshots: Path
+) -> None:
+    kernel = kernel_registry.add(name)
+    alone = ExactMachine(cache=snapshots, keeps=False)
+    names = (
+        "context-switch",
+        "epoll",
+        "fork",
+        "mmap",
+        "open",
+        "pipe",
+        "socketpair",
+        "syscall",
+        "thread",
+        "vfork",
+    )
+    programs = [(work(name, "--operations", str(count)),) for name in names for count in (20, 33)]
+    expected = [counted(alone, kernel, *steps) for steps in programs]
+    drawn = random.Random(name).choices(range(len(programs)), k=250)
+    for number in drawn:
+        assert counted(machine, kernel, *programs[number]) == expected[number], programs[number]
