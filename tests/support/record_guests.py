@@ -18,7 +18,7 @@ from ktrial.machines.exact import ExactMachine
 def recorded(name: str, directory: Path) -> Recording:
     """Boot the golden guest of that name, with no snapshots but its own."""
     golden = GOLDEN[name]
-    machine = ExactMachine(cache=directory / "snapshots", count=golden.count)
+    machine = ExactMachine(cache=directory / "snapshots", count=golden.count, keeps=False)
     machine.check()
     with Recorder().recording() as recorder:
         golden.does(Guests(machine, default_resources(), directory))
