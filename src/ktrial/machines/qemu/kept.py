@@ -57,9 +57,9 @@ def code_that_frees_modules(symbols: str) -> tuple[tuple[int, int], ...]:
     The plugin then names all modules' code anew, which a QEMU that keeps translations does not ask it for.
     """
     ranges = []
-    for found in _FREES_MODULES.finditer(symbols):
-        start = int(found[1], 16)
-        later = (int(line[1], 16) for line in _ADDRESS.finditer(symbols, found.end()))
+    for symbol in _FREES_MODULES.finditer(symbols):
+        start = int(symbol[1], 16)
+        later = (int(line[1], 16) for line in _ADDRESS.finditer(symbols, symbol.end()))
         ranges.append((start, next((address for address in later if address > start), start + 1)))
     return tuple(ranges[:_MOST_RANGES])
 
