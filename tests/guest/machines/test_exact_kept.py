@@ -1,4 +1,4 @@
-"""A QEMU that serves many trials: it counts what a fresh one counts, and ends with a bad trial, or with ktrial."""
+"""A QEMU that serves many trials counts what a fresh one counts, and ends with a bad trial, or with ktrial."""
 
 import os
 import random
