@@ -238,14 +238,16 @@ class ExactMachine(SnapshotMachine):
         cache: Path | None = None,
         count: CountedBy | None = None,
         *,
-        keeps: bool = True,
+        keeps: bool | None = None,
     ) -> None:
         """`guest`, `cache`: see SnapshotMachine. `count`: see `count_by`.
 
-        `keeps`: a QEMU serves many trials of a kernel, where it can; the variable KTRIAL_KEEP=0 forbids it.
+        `keeps`: whether a QEMU serves many trials of a kernel, where it can; None: if KTRIAL_KEEP is 1.
         """
         super().__init__(guest, cache)
-        self._idle = IdleQemus() if keeps and os.environ.get(KEEP_VARIABLE) != "0" else None
+        if keeps is None:
+            keeps = os.environ.get(KEEP_VARIABLE) == "1"
+        self._idle = IdleQemus() if keeps else None
         self._asked_count = count
         self._counting: _Counting | None = None
 

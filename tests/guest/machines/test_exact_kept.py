@@ -1,4 +1,4 @@
-"""A QEMU that serves many trials counts what a fresh one counts, and ends with a bad trial, or with ktrial."""
+"""A QEMU that serves many trials counts what a fresh one counts; it ends with a bad trial, or with ktrial."""
 
 import os
 import random
@@ -44,7 +44,7 @@ def kernel() -> Kernel:
 @pytest.fixture
 def machine(snapshots: Path, monkeypatch: pytest.MonkeyPatch) -> ExactMachine:
     monkeypatch.setattr(kept, "CHECKED_SHARE", 0.0)
-    return ExactMachine(cache=snapshots)
+    return ExactMachine(cache=snapshots, keeps=True)
 
 
 def counted(machine: ExactMachine, kernel: Kernel, *steps: Step) -> tuple[StepResult, ...]:
@@ -105,7 +105,7 @@ from pathlib import Path
 from ktrial.kernels import kernel_registry
 from ktrial.machines.exact import ExactMachine
 from tests.support.guests import UPTIME, boot_of
-machine = ExactMachine(cache=Path(sys.argv[1]))
+machine = ExactMachine(cache=Path(sys.argv[1]), keeps=True)
 with machine.instrumented(boot_of(kernel_registry.add("debian:6.1"))) as target:
     target.counted((UPTIME,))
 print("done", flush=True)

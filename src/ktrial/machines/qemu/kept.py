@@ -184,4 +184,6 @@ class KeptDiffers(HostProblem):
     """A trial in a QEMU that had served others gave other numbers than in a fresh one."""
 
     text = "Machine {machine}: a QEMU that was used again counted {kept}, a fresh one {fresh}."
-    hint = "this is a bug of ktrial's: please report it; KTRIAL_KEEP=0 has each trial start a QEMU of its own"
+    hint = (
+        "this is a bug of ktrial's: please report it; without KTRIAL_KEEP=1 each trial has a QEMU of its own"
+    )
