@@ -30,12 +30,14 @@ from ktrial.model.kernel import Kernel
 from ktrial.model.machine import NO_FILES, Boot, CgroupLimits, FileSet
 from ktrial.model.study import EXACT_MACHINES, Disk, MachineSettings, Study, kernel_of, treatments
 from ktrial.model.trial import CARRIED, Trial
-from ktrial.model.workload import Mode, WorkloadUse
+from ktrial.model.workload import CountedBy, Mode, WorkloadUse
 from ktrial.target import Step, StepResult
 from ktrial.workloads import Workload
+from ktrial.workloads.later_start import begins_later, refuse_uncounted
 
 _THIS_SYSTEM = "host"
 _ON_SEVERAL = "exact-parallel"
+_EXACT = "exact"
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,9 @@ def check_workloads(study: Study, resources: Resources) -> None:
     for use in study.workloads:
         for treatment in treatments(study):
             resources.carried(_with_levels(study, treatment, use))
+        if use.command and begins_later(use.command):
+            is_counted = study.machine.kind == _EXACT and study.machine.count is not CountedBy.CLOCK
+            refuse_uncounted(use.label, Mode.EXACT_PLUGIN if is_counted else Mode.TIMED)
     resources.named_files("the study", study.machine.files)
     resources.named_files("the scheduler", _schedulers(study))
 

@@ -15,6 +15,7 @@ from ktrial import monitors
 from ktrial.errors import KtrialError
 from ktrial.experiment import guest_storage, guest_swap, monitoring, preflight
 from ktrial.experiment.errors import HOST_PROBLEMS
+from ktrial.experiment.failed_calls import with_failed_call
 from ktrial.experiment.jobs import Job
 from ktrial.experiment.manipulation import SettingRefused, read_back
 from ktrial.experiment.monitoring import rises, sampled_of
@@ -290,7 +291,10 @@ def _run_job(target: BootedTarget, machine: Machine, job: Job, notes: TrialNotes
     job.check_preparation(results[prepared:first])
     notes.settings |= read_back(job.settings, own_results(results, first))
     workload_results = own_results(results[:after], first + len(writes))
-    samples = job.workload.samples(job.use, machine.mode, workload_results)
+    try:
+        samples = job.workload.samples(job.use, machine.mode, workload_results)
+    except WorkloadError as error:
+        raise with_failed_call(error, target, steps_in_order, results) from None
     notes.samples += [_checked(sample, job) for sample in samples]
     notes.warnings += guest_time_warnings(job.use.command, samples, machine.mode)
     sampled = sampled_of(job.label, workload_results)

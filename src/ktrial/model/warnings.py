@@ -26,6 +26,8 @@ class WarningKind(StrEnum):
     """A command takes as long on any number of CPUs: it may run for a fixed time."""
     MARKS = "marks"
     """A program of the user's marks regions and operations, and something else than these stands in them."""
+    SET_UP = "set-up"
+    """How much of a run came before counting began: a note."""
     FILES = "files"
     """Something in a directory that a command needs could not be carried into the guest."""
     CAPTURED = "captured"

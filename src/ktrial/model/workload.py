@@ -22,6 +22,7 @@ from ktrial.model.base import (
 )
 from ktrial.model.design import use_label
 from ktrial.model.notation import guest_path, plain_text, regular_expression
+from ktrial.model.system_calls import occurrence_text
 
 
 class Direction(StrEnum):
@@ -259,6 +260,18 @@ class Command(Model):
         description="a whole number from 0 to 1000",
     )
     """Runs before those, which do not count: the first one meets cold caches."""
+    after: Text = Field(
+        default="",
+        exclude_if=lambda value: not value,
+        description='what a command prints where counting begins: "listening"; what is before is set-up',
+    )
+    """Empty: from the start."""
+    skip_start: Annotated[Text, in_file(occurrence_text)] = Field(
+        default="",
+        exclude_if=lambda value: not value,
+        description='where counting begins: "accept4 3", "SIGUSR1", "output 2"; else at the start',
+    )
+    """As `ktrial.model.system_calls.occurrence` reads it."""
     notes: tuple[Text, ...] = Field(
         default=(),
         exclude_if=lambda value: not value,

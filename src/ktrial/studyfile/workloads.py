@@ -151,7 +151,7 @@ def _identity(use: WorkloadUse, registry: Registry) -> str:
 
 _OF_COMMANDS = {
     *("files", "directories", "keep_links", "directory", "environment"),
-    *("metrics", "repeats", "discarded", "notes", "user"),
+    *("metrics", "repeats", "discarded", "notes", "user", "after", "skip_start"),
 }
 
 

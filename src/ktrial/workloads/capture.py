@@ -26,6 +26,7 @@ from ktrial.text_lines import lines_of
 from ktrial.workloads.command import ENVIRONMENT, WORKLOAD
 from ktrial.workloads.errors import WorkloadError
 from ktrial.workloads.host_files import program_path, size_of
+from ktrial.workloads.later_start import problem_of_start
 from ktrial.workloads.strace import Accesses, trace
 
 DEFAULT_LIMIT = 600.0
@@ -45,6 +46,10 @@ class CaptureOptions:
     include: tuple[str, ...] = ()
     """Paths that are carried, secrets or not."""
     limit: float = DEFAULT_LIMIT
+    after: str = ""
+    """What it prints where counting begins."""
+    skip_start: str = ""
+    """The system call, signal or output at which counting begins."""
 
 
 class Note(Model):
@@ -76,6 +81,13 @@ class Captured(Model):
         return max(USUAL_MEMORY_MIB, steps * _MEMORY_STEP_MIB)
 
 
+def problem_of(options: CaptureOptions, format: str | None = None) -> str:
+    """What of the options cannot be meant, before the command runs; empty where all can."""
+    metrics = (MetricRule(format=format),) if format else ()
+    start = Command(argv=("command",), metrics=metrics, after=options.after, skip_start=options.skip_start)
+    return problem_of_start(start)
+
+
 def capture_command(words: tuple[str, ...], directory: Path, options: CaptureOptions) -> Captured:
     """Run the command once in the directory, and collect what it needs.
 
@@ -97,6 +109,8 @@ def capture_command(words: tuple[str, ...], directory: Path, options: CaptureOpt
         environment=_needed(
             environment, options.variables, (*traced.accesses.found, *traced.accesses.executed)
         ),
+        after=options.after,
+        skip_start=options.skip_start,
     )
     use = WorkloadUse(name=name, command=command)
     remarks = tuple(notes(traced.accesses, collected, traced.seconds))
@@ -162,6 +176,8 @@ def table(use: WorkloadUse) -> dict[str, Any]:
         "keep_links": command.keep_links,
         **{key: list(paths) for key, paths in lists.items() if paths},
         **({"metrics": command.metrics[0].format} if command.metrics else {}),
+        **({"after": command.after} if command.after else {}),
+        **({"skip_start": command.skip_start} if command.skip_start else {}),
         **({"notes": list(command.notes)} if command.notes else {}),
     }
 

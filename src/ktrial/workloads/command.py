@@ -37,6 +37,16 @@ from ktrial.workloads.host_files import (
     with_all_they_need,
     with_links_kept,
 )
+from ktrial.workloads.later_start import (
+    AFTER_SET_UP,
+    begins_later,
+    problem_of_start,
+    refuse_never_begun,
+    refuse_uncounted,
+    set_up_note,
+    watched,
+    watching_files,
+)
 from ktrial.workloads.protocol import (
     MarkedRegion,
     beside_instructions,
@@ -99,7 +109,7 @@ class CommandWorkload:
             carried = with_links_kept(use.label, program, command.files)
         else:
             carried = with_all_they_need(use.label, (program, *command.files))
-        return (*directories(command.directories), *carried)
+        return (*directories(command.directories), *carried, *watching_files(command))
 
     def program(self, workload: str, name: str) -> str:
         """The path of what is started. Raises WorkloadError."""
@@ -111,17 +121,23 @@ class CommandWorkload:
         argv = (self.program(use.label, command.argv[0]), *command.argv[1:])
         environment, directory = ENVIRONMENT | command.environment, command.directory or "/tmp"
         run = run_step(argv, perturbation, environment, directory=directory, user=command.user)
-        return (run,) * (command.discarded + command.repeats)
+        if begins_later(command):
+            refuse_uncounted(use.label, mode)
+        return (run,) * command.discarded + (watched(run, command),) * command.repeats
 
     def samples(self, use: WorkloadUse, mode: Mode, results: tuple[StepResult, ...]) -> tuple[Sample, ...]:
         """One sample a metric. Raises WorkloadError where a run failed, or a metric is not in its output."""
         command = _command(use)
         expected = command.discarded + command.repeats
         measured = list(ended_well(use.label, results, expected=expected)[command.discarded :])
+        if begins_later(command):
+            refuse_never_begun(use.label, command, measured)
         if mode is Mode.EXACT_PLUGIN:
             runs = counted_runs(use.label, measured)
             # Where the program marks operations, the value is the median of one of them.
             clock = OPERATION if marks_operations(runs[0]) else WALL_TIME
+            if begins_later(command):
+                clock = AFTER_SET_UP
             clock_values = [count for run in runs for count in each_operation(use.label, run)]
         else:
             runs, clock = [], WALL_TIME
@@ -152,6 +168,7 @@ class CommandWorkload:
         """What its marks say that may not be meant, and which of its files could not be carried."""
         command, label = _command(use), use.label
         marks = warnings_of_marks(label, results[command.discarded :])
+        set_up = set_up_note(label, command, results)
         captured = tuple(
             DataWarning(kind=WarningKind.CAPTURED, text=f"{label}: {note}") for note in command.notes
         )
@@ -163,7 +180,7 @@ class CommandWorkload:
             text = f"{label}: {len(left_out)} of what is in its directories is left out: {some}"
             advice = "files, directories and links are carried; remove the others from its files if they "
             files = (DataWarning(kind=WarningKind.FILES, text=text, advice=f"{advice}matter"),)
-        return (*marks, *captured, *printed, *files)
+        return (*marks, *set_up, *captured, *printed, *files)
 
     def operations(self, use: WorkloadUse, results: tuple[StepResult, ...]) -> int:
         """A run is an operation."""
@@ -192,6 +209,7 @@ def check_command(use: WorkloadUse) -> None:
     """Raise BadWorkload where the command or one of its metric rules cannot be meant."""
     command = _command(use)
     problem = "" if command.argv and command.argv[0] else "the command is empty"
+    problem = problem or problem_of_start(command)
     for rule in command.metrics:
         problem = problem or _problem_of(rule)
     if problem:

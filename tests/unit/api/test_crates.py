@@ -33,6 +33,7 @@ def test_the_crates_are_found() -> None:
         "tasks",
         "unpack",
         "versions",
+        "watch",
         "wire",
         "work",
     ]

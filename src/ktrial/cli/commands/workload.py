@@ -23,6 +23,7 @@ app = command_group("List and show the workloads; capture a command of your own.
     "ktrial workload capture -- sqlite3 my.db 'select count(*) from t'",
     "ktrial workload capture --output mine.toml --include data -- ./bench.sh",
     "ktrial workload capture --metrics sysbench -- sysbench cpu --events=100 run",
+    "ktrial workload capture --after listening -- ./serve.sh",
 )
 def capture(
     command: list[str] = Argument(
@@ -39,6 +40,10 @@ def capture(
         None, metavar="PATH", help="A file or directory to include, keys too; repeated."
     ),
     metrics: MetricsFormat = None,
+    after: str = Option("", metavar="TEXT", help="Count from when it prints this: listening."),
+    skip_start: str = Option(
+        "", "--skip-start", metavar="WHAT", help="Count from a call, signal or output: 'accept4 3'."
+    ),
     limit: str = Option("10min", metavar="10min", help="End the command after this time, with an error."),
     force: bool = Option(False, "--force", help="Overwrite a file that exists."),
     json: Json = False,
@@ -59,11 +64,18 @@ def capture(
     place = file or Path(f"{name}.toml")
     if place.exists() and not force:
         raise BadOption("--output", f"{place} is there already: name another, or --force")
+    options = capturing.CaptureOptions(
+        name,
+        tuple(env or ()),
+        tuple(str(path) for path in include or ()),
+        duration("--limit", limit),
+        after,
+        skip_start,
+    )
+    if problem := capturing.problem_of(options, metrics):
+        raise BadOption("--skip-start" if skip_start else "--after", problem)
     if not json:
         say(f"running it once here, under strace: {' '.join(command)}")
-    options = capturing.CaptureOptions(
-        name, tuple(env or ()), tuple(str(path) for path in include or ()), duration("--limit", limit)
-    )
     workload = capturing.with_format(capturing.capture_command(tuple(command), Path.cwd(), options), metrics)
     write_text(place, file_text(workload))
     if json:  # docs/workloads.md names every field
