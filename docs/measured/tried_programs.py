@@ -121,19 +121,19 @@ class Attempt:
 
 def compared(facts: TriedResult, trials: Sequence[Trial], seconds: float) -> TriedResult:
     """What two trials say of a captured program; `seconds` of CPU time that the second one took."""
-    found = asdict(facts) | {"seconds": round(seconds, 1)}
+    entry = asdict(facts) | {"seconds": round(seconds, 1)}
     for trial in trials:
         if trial.outcome is not Outcome.COMPLETED:
-            return TriedResult(**(found | {"reason": _short(trial.reason)}))
+            return TriedResult(**(entry | {"reason": _short(trial.reason)}))
     first, second = (exact_values(trial) for trial in trials)
     differing = [name for name in first if first[name] != second.get(name)]
     values = list(first.values())
-    found |= {
+    entry |= {
         "counted": bool(values),
         "identical": first == second,
         "instructions": values[0] if values else 0,
     }
-    return TriedResult(**(found | {"reason": f"differs: {', '.join(differing)}" if differing else ""}))
+    return TriedResult(**(entry | {"reason": f"differs: {', '.join(differing)}" if differing else ""}))
 
 
 def exact_values(trial: Trial) -> dict[str, float]:
@@ -181,11 +181,11 @@ def main() -> int:
         if lacking := missing(program):
             print(f"{name}: left out: {', '.join(lacking)} is not installed here")
             continue
-        found = Attempt(program, cache_directory() / "tried" / _plain(program)).result()
-        rows = {known: asdict(row) for known, row in (kept() | {name: found}).items()}
+        result = Attempt(program, cache_directory() / "tried" / _plain(program)).result()
+        rows = {known: asdict(row) for known, row in (kept() | {name: result}).items()}
         ordered = {known: rows[known] for known in TRIED if known in rows}
         _KEPT.write_text(json.dumps(ordered, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        print(f"{name}: {json.dumps(asdict(found), ensure_ascii=False)}", flush=True)
+        print(f"{name}: {json.dumps(asdict(result), ensure_ascii=False)}", flush=True)
     return 0
 
 
