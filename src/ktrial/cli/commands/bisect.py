@@ -22,7 +22,6 @@ from ktrial.cli.options.kernel_measurement import BuildOptions, MeasurementOptio
 from ktrial.cli.running.preflight import fetching_tools
 from ktrial.cli.studies import registry
 from ktrial.kernels.errors import BadKernelName, KernelNotFound
-from ktrial.model.kernel import DEBIAN
 from ktrial.model.notation import nearest
 
 if TYPE_CHECKING:
@@ -170,6 +169,8 @@ def _cached(text: str) -> "Kernel | None":
 
 def _debian_series(kernel: "Kernel | None") -> str:
     """`6.1` of a kernel that Debian built, whose configuration is here; else empty."""
+    from ktrial.model.kernel import DEBIAN
+
     if kernel is None or kernel.origin.provider != DEBIAN or kernel.config is None:
         return ""
     return ".".join(kernel.release.split(".")[:2])
