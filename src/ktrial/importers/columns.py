@@ -108,6 +108,10 @@ _RUN = {
 }  # fmt: skip
 _METRIC = {"metric", "test", "benchmark", "workload", "metric_name", "test_name", "benchmark_name", "bench"}
 _KNOB = {"knob", "factor"}
+_COMPARED = {
+    "kernel", "kernel_version", "linux", "version", "release", "variant", "config", "configuration", "build",
+    "commit", "branch", "revision", "arm", "treatment", "scheduler", "governor", "machine", "host",
+}  # fmt: skip
 _SESSION = {"experiment", "session", "day"}
 _ERROR = {"standard_error", "std_error", "stderr", "std_err", "se", "sem"}
 _SD = {"sd", "std", "stdev", "stddev", "std_dev", "standard_deviation"}
@@ -410,6 +414,16 @@ def numbers_runs(name: str) -> bool:
     return _plain(name) in _RUN | _BLOCK
 
 
+def is_compared(name: str, cells: Sequence[str]) -> bool:
+    """Whether a column is called as what people compare (`kernel`), and has each number in several rows."""
+    numbers = [number(cell) for cell in cells]
+    return _plain(name) in _COMPARED and None not in numbers and len(set(numbers)) * 2 <= len(numbers)
+
+
+def _is_compared_in(name: str, rows: Sequence[Mapping[str, str]]) -> bool:
+    return is_compared(name, [row[name] for row in rows])
+
+
 def is_measured_by_name(name: str) -> bool:
     """Whether a column is one of measurements, and no group, by its name."""
     plain = _plain(name)
@@ -467,7 +481,9 @@ def _values(
     Several where names say it of each alike: none is preferred.
     """
     free = {
-        name: column for name, column in names.items() if column not in taken and not _NEVER.fullmatch(name)
+        name: column
+        for name, column in names.items()
+        if column not in taken and not _NEVER.fullmatch(name) and not _is_compared_in(column, rows)
     }
     numeric = {name: column for name, column in free.items() if any(_numbers(column, rows))}
     values = _mean_of(names, numeric) or _by_name(numeric) or _by_unit(numeric, units)
@@ -479,7 +495,11 @@ def _values(
 
 def _candidates(header: Sequence[str], taken: set[str], rows: Sequence[Mapping[str, str]]) -> tuple[str, ...]:
     """Columns of numbers that differ, and that no name takes for something else."""
-    free = [name for name in header if name not in taken and not _NEVER.fullmatch(_plain(name))]
+    free = [
+        name
+        for name in header
+        if name not in taken and not _NEVER.fullmatch(_plain(name)) and not _is_compared_in(name, rows)
+    ]
     numeric = [
         name
         for name in free

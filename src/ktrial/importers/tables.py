@@ -9,7 +9,7 @@ from itertools import pairwise
 from statistics import median
 
 from ktrial.importers.cells import CsvLine, plain_cells
-from ktrial.importers.columns import is_measured_by_name, is_moment, numbers_runs
+from ktrial.importers.columns import is_compared, is_measured_by_name, is_moment, numbers_runs
 from ktrial.importers.errors import MeasurementsDamaged, NoMeasurements
 from ktrial.importers.headers import with_names
 from ktrial.importers.protocol import SourceFile
@@ -244,8 +244,11 @@ def made_long(table: Table) -> Table | None:
     """A row for each cell of a table whose columns are groups; None where they may be something else.
 
     They are groups where all columns of numbers are alike: none is called as a measurement, and their
-    medians are within a factor of ten.
+    medians are within a factor of ten; and no other column is called as what is compared, and has each of its
+    numbers in several rows.
     """
+    if any(is_compared(name, [row.cells[name] for row in table.rows]) for name in table.header):
+        return None
     columns = [list(row.cells.values()) for row in table.rows]
     by_name = dict(zip(table.header, zip(*columns, strict=True), strict=True))
     cells_of_rows = [row.cells for row in table.rows]

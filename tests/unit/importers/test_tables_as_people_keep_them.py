@@ -54,6 +54,20 @@ def test_where_any_column_may_be_meant_each_is_a_candidate_and_the_option_reads_
     }
 
 
+def test_versions_in_a_column_of_kernels_are_no_numbers_beside_others(tmp_path: Path) -> None:
+    """6.1 and 6.12 lie within a factor of ten of what was measured, as columns of a wide table do."""
+    path = table(tmp_path, "kernel,alpha,beta", "6.1,1,2", "6.1,1.1,2.2", "6.12,2,3", "6.12,2.1,3.1")
+    with pytest.raises(ImportFailed, match="which of these columns has the numbers: alpha, beta") as error:
+        read_file(path)
+    assert error.value.advice == "--value alpha, or several: --value alpha,beta"
+    assert numbers(read_file(path, value="alpha,beta")) == {
+        "alpha": {"6.1": (1, 1.1), "6.12": (2, 2.1)},
+        "beta": {"6.1": (2, 2.2), "6.12": (3, 3.1)},
+    }
+    wide = table(tmp_path, "host,6.1,6.12", "a,1,2", "a,1.1,2.2", "b,2,3", "b,2.1,3.1")
+    assert "each column is a group: 6.1, 6.12" in read_file(wide).understood
+
+
 def test_a_column_that_is_there_twice_is_asked_for(tmp_path: Path) -> None:
     path = table(tmp_path, "kernel,seconds,seconds", "a,1.5,7", "b,1.6,8")
     with pytest.raises(ImportFailed, match="line 1: there are two columns seconds"):
