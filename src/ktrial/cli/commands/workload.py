@@ -21,9 +21,8 @@ app = command_group("List and show the workloads; capture a command of your own.
 @app.declare("capture")
 @examples(
     "ktrial workload capture -- sqlite3 my.db 'select count(*) from t'",
-    "ktrial workload capture --output mine.toml --include data -- ./bench.sh",
+    "ktrial workload capture --output mine.toml --include data --after listening -- ./serve.sh",
     "ktrial workload capture --metrics sysbench -- sysbench cpu --events=100 run",
-    "ktrial workload capture --after listening -- ./serve.sh",
 )
 def capture(
     command: list[str] = Argument(
