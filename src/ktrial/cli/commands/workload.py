@@ -21,7 +21,7 @@ app = command_group("List and show the workloads; capture a command of your own.
 @app.declare("capture")
 @examples(
     "ktrial workload capture -- sqlite3 my.db 'select count(*) from t'",
-    "ktrial workload capture --output mine.toml --include data --after listening -- ./serve.sh",
+    "ktrial workload capture --include data --after listening -- ./serve.sh",
     "ktrial workload capture --metrics sysbench -- sysbench cpu --events=100 run",
 )
 def capture(
