@@ -39,9 +39,9 @@ def capture(
         None, metavar="PATH", help="A file or directory to include, keys too; repeated."
     ),
     metrics: MetricsFormat = None,
-    after: str = Option("", metavar="TEXT", help="Count from when it prints this: listening."),
-    skip_start: str = Option(
-        "", "--skip-start", metavar="WHAT", help="Count from a call, signal or output: 'accept4 3'."
+    after: str | None = Option(None, metavar="TEXT", help="Count from when it prints this: listening."),
+    skip_start: str | None = Option(
+        None, "--skip-start", metavar="WHAT", help="Count from a call, signal or output: 'accept4 3'."
     ),
     limit: str = Option("10min", metavar="10min", help="End the command after this time, with an error."),
     force: bool = Option(False, "--force", help="Overwrite a file that exists."),
@@ -68,8 +68,8 @@ def capture(
         tuple(env or ()),
         tuple(str(path) for path in include or ()),
         duration("--limit", limit),
-        after,
-        skip_start,
+        after or "",
+        skip_start or "",
     )
     if problem := capturing.problem_of(options, metrics):
         raise BadOption("--skip-start" if skip_start else "--after", problem)
