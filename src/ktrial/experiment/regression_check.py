@@ -38,6 +38,8 @@ from ktrial.kernels import kernel_registry
 from ktrial.kernels.errors import ImageError
 from ktrial.kernels.providers import full_name
 from ktrial.kernels.symbols import function_files
+from ktrial.machines.errors import MachineError
+from ktrial.model.attribution import rests_on_locks
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.design import Perturbation, Treatment
 from ktrial.model.kernel import Kernel
@@ -357,6 +359,53 @@ def _values(
         for sample in trial.samples
         if sample.workload == workload and chosen(sample)
     }
+
+
+# The route by evidence: what one CPU cannot decide is measured on several.
+
+ROUTE_CPUS = 4
+"""Of a check on several CPUs: few enough to simulate, and enough to wait for each other."""
+ON_SEVERAL = "exact-parallel"
+"""The machine of that check."""
+
+
+def routed(
+    checked: RegressionCheck,
+    kernel: Kernel,
+    older: Kernel,
+    measurement: Measurement,
+    limits: Mapping[str, float],
+    runs: Runs,
+    *,
+    whole: bool,
+) -> RegressionCheck:
+    """The check on one CPU with the same on several, in simulated time, where a workload of several tasks has
+    one for each CPU.
+
+    `whole`: of all workloads, and raises as `check` does; else of those whose difference rests on functions
+    that lock memory, and a machine that is not to be had here is a note.
+    """
+    if checked.decision is Decision.NOT_RUN:
+        return checked
+    resting = {row.comparison.workload for row in checked.rows if rests_on_locks(row.locking_share)}
+    uses = tuple(use for use in measurement.workloads if whole or use.label in resting)
+    if not uses:
+        return checked
+    settings = measurement.settings.model_copy(update={"kind": ON_SEVERAL, "cpus": ROUTE_CPUS})
+    contended = replace(measurement, settings=settings, workloads=uses)
+    try:
+        several = check(kernel, of_kernel(older, contended, runs), contended, limits, runs)
+    except (MachineError, AnalysisError, TrialsNotMeasured) as error:
+        if whole:
+            raise
+        problem = error.problem if isinstance(error, TrialsNotMeasured) else error.message
+        note = DataWarning(
+            kind=WarningKind.SEVERAL_CPUS,
+            text=f"{', '.join(sorted(resting))}: not measured on several CPUs: {problem.rstrip('.')}",
+            advice=error.advice or "what is said here is of one CPU",
+        )
+        return replace(checked, warnings=(*checked.warnings, note))
+    return replace(checked, on_several=replace(several, cpus=ROUTE_CPUS))
 
 
 def explained(row: CheckedMetric, baseline: StudyRecord, tested: StudyRecord, store: Store) -> CheckedMetric:

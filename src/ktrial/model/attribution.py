@@ -188,6 +188,14 @@ class Explanation(Model):
         return dict(sorted(sums.items(), key=lambda item: (-abs(item[1]), item[0])))
 
 
+def rests_on_locks(locking_share: float) -> bool:
+    """Whether so much of a difference is in functions that lock memory that one CPU says little of several.
+
+    A third: chosen.
+    """
+    return locking_share >= 1 / 3
+
+
 # What differs around two profiles: treatments, configuration, settings with their values, counters.
 
 

@@ -67,3 +67,12 @@ class RegressionCheck:
     """The study of the kernel under test."""
     fidelity: tuple[FidelityTable, ...] = ()
     """What the store knows of counted changes and time."""
+    on_several: "RegressionCheck | None" = None
+    """The same workloads on several CPUs in simulated time, where tasks wait for each other."""
+    cpus: int = 1
+    """The guest's CPUs."""
+
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        """Its own, and that of several CPUs."""
+        return (self.decision, self.on_several.decision) if self.on_several else (self.decision,)

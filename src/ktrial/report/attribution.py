@@ -33,6 +33,7 @@ from ktrial.model.attribution import (
     ProfileSide,
     Proof,
     ValueDifference,
+    rests_on_locks,
 )
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.profile import Profile
@@ -236,16 +237,12 @@ def net_sentence_of_profiles(explanation: Explanation, profiles: tuple[Profile, 
     return net_sentence_of(explanation, tree)
 
 
-RESTS_ON_LOCKS = 1 / 3
-"""So much of a difference in functions that lock memory, and one CPU says little of several: chosen."""
-
-
 def locking_sentence(share: float) -> str:
     """`41 % of this difference is in functions that lock memory: …`; empty where that is no third of it.
 
     On one CPU nobody else has the lock, or the line of the cache.
     """
-    if share < RESTS_ON_LOCKS:
+    if not rests_on_locks(share):
         return ""
     return (
         f"{100 * share:.0f}{number_format.SPACE}% of this difference is in functions that lock memory: "

@@ -479,3 +479,42 @@ def test_a_check_in_another_way_than_the_baseline_is_refused(
     cli.run("check", "baseline", "save", "good", "--kernel", GOOD, *FORK)
     result = cli.run("check", "--kernel", SLOW, "--against", "good", *options)
     assert (result.status, problem in result.messages) == (2, True)
+
+
+def test_a_check_on_several_cpus_says_both_and_ends_with_the_worse(cli: Here, tmp_path: Path) -> None:
+    def contended(boot: Boot, _run: Run) -> StepResult:
+        tested = 1380 if boot.cpus > 1 else 880
+        number = tested if boot.kernel.name.startswith(SLOW) else 1000
+        return StepResult(step=0, do="run", exit=0, stdout=str(number))
+
+    machine = cli.machine(contended)
+    summary = tmp_path / "summary.md"
+    alone = cli.run(*SLOW_FORK, "--no-route")
+    assert alone.status == 0
+    assert {boot.cpus for boot in machine.prepared} == {1}
+    result = cli.run(*SLOW_FORK, "--route", "--summary", summary)
+    assert result.status == 1
+    told = "fork: one CPU −12.00 %; 4 CPUs +38.00 %: ✗ beyond"
+    assert told in plain(result.output)
+    assert told in plain(summary.read_text())
+    assert "One CPU: Within the limit: 1 metric" in result.output
+    assert "4 CPUs: Beyond the limit: fork +38.00 %" in plain(" ".join(result.output.split()))
+    data = json.loads(cli.run(*SLOW_FORK, "--route", "--json").output)
+    assert (data["decision"], data["on_several"]["decision"]) == ("beyond", "beyond")
+    assert [row["decision"] for row in data["rows"]] == ["within"]
+    assert data["on_several"]["cpus"] == 4
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("--against", GOOD, "--cpus", "2"), "it compares one CPU with several: leave out --cpus"),
+        (("--against", "before"), "a saved baseline was measured on one CPU: give a kernel to --against"),
+    ],
+)
+def test_a_route_that_cannot_be_taken_is_refused_before_anything_is_booted(
+    options: tuple[str, ...], problem: str, cli: Here
+) -> None:
+    machine = cli.machine()
+    result = cli.run("check", "--kernel", SLOW, *options, "--route", *FORK)
+    assert (result.status, problem in result.messages, machine.prepared) == (2, True, [])

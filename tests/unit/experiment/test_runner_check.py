@@ -1,12 +1,14 @@
 """Checks and baselines: what is within, what is beyond, what cannot be decided, what must not be compared."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from tests.support.making import a_sample, a_trial, planned
 from tests.support.scripted import ScriptedMachine, a_kernel, ends, scripted_resources
 
 from ktrial.analysis.errors import AnalysisError, AnalysisUsageError
+from ktrial.errors import KtrialError
 from ktrial.experiment import regression_check as baselines
 from ktrial.experiment import regression_check as checks
 from ktrial.experiment.regression_check import check
@@ -265,3 +267,64 @@ def test_a_metric_beside_the_first_is_told_by_its_own_name(store: Store) -> None
         ("fork, exit, wait", False),
         ("string-bytes", True),
     ]
+
+
+# What one CPU cannot decide is measured on several.
+
+TWO = Measurement((WorkloadUse(name="fork"), WorkloadUse(name="pipe")))
+LIMITS = {"fork": 0.01, "pipe": 0.01}
+
+
+def contended_machine() -> ScriptedMachine:
+    """On one CPU the tested kernel is 10 % better, on several 40 % worse."""
+
+    def answer(boot: Boot, _run: Run) -> StepResult:
+        tested = 1400 if boot.cpus > 1 else 900
+        number = tested if boot.kernel.name == TESTED.name else 1000
+        return StepResult(step=0, do="run", exit=0, stdout=str(number))
+
+    return ScriptedMachine(answer)
+
+
+@pytest.mark.parametrize(
+    ("share", "whole", "on_several"),
+    [
+        (0.2, False, ()),
+        (0.5, False, ("fork",)),
+        (0.2, True, ("fork", "pipe")),
+    ],
+    ids=["little in locks", "half in locks", "asked for"],
+)
+def test_what_rests_on_locks_is_measured_on_several_cpus(
+    share: float, whole: bool, on_several: tuple[str, ...], store: Store
+) -> None:
+    place = runs(store, contended_machine())
+    alone = check(TESTED, baselines.of_kernel(GOOD, TWO, place), TWO, LIMITS, place)
+    assert alone.decision is Decision.WITHIN
+    fork, pipe = alone.rows
+    alone = replace(alone, rows=(replace(fork, locking_share=share), pipe))
+    both = checks.routed(alone, TESTED, GOOD, TWO, LIMITS, place, whole=whole)
+    rows = both.on_several.rows if both.on_several else ()
+    assert tuple(row.comparison.workload for row in rows) == on_several
+    assert both.rows == alone.rows
+    assert checks.worst(both.decisions) is (Decision.BEYOND if on_several else Decision.WITHIN)
+
+
+def test_where_several_cpus_cannot_be_had_the_check_of_one_says_so(store: Store) -> None:
+    def no_cpus(boot: Boot) -> None:
+        if boot.cpus > 1:
+            raise MachineError("Machine exact-parallel does not know this QEMU.")
+
+    def answer(boot: Boot, _run: Run) -> StepResult:
+        number = 900 if boot.kernel.name == TESTED.name else 1000
+        return StepResult(step=0, do="run", exit=0, stdout=str(number))
+
+    place = runs(store, ScriptedMachine(answer, on_prepare=no_cpus))
+    alone = check(TESTED, baselines.of_kernel(GOOD, FORK, place), FORK, LIMITS, place)
+    alone = replace(alone, rows=tuple(replace(row, locking_share=0.5) for row in alone.rows))
+    both = checks.routed(alone, TESTED, GOOD, FORK, LIMITS, place, whole=False)
+    assert (both.on_several, both.decision) == (None, Decision.WITHIN)
+    (note,) = both.warnings
+    assert note.text == ("fork: not measured on several CPUs: Machine exact-parallel does not know this QEMU")
+    with pytest.raises(KtrialError, match="does not know this QEMU"):
+        checks.routed(alone, TESTED, GOOD, FORK, LIMITS, place, whole=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ktrial.cli.command_line import (
+    BadOption,
     BadUsage,
     CommandWithSource,
     Option,
@@ -63,6 +64,12 @@ def check(
     options: CommandMeasurementOptions,
     maximum: Limits = None,
     top: int = Option(5, min=0, metavar="N", help="Functions to show for each change."),
+    route: bool | None = Option(
+        None,
+        "--route/--no-route",
+        help="Measure on 4 simulated CPUs, too; else what rests on locks.",
+        show_default=False,
+    ),
     summary: Summary = None,
     verbose: Verbose = False,
     json: Json = False,
@@ -89,6 +96,7 @@ def check(
         options,
         maximum or [],
         top=top,
+        route=route,
         summary=summary,
         verbose=verbose,
         json=json,
@@ -132,12 +140,18 @@ def check_and_print(
     maximum: list[str],
     *,
     top: int,
+    route: bool | None = None,
     summary: Path | None,
     verbose: bool,
     json: bool,
 ) -> None:
-    """Check, print, and end with the decision's exit code."""
+    """Check, print, and end with the decision's exit code: the worse one's, of one CPU and of several.
+
+    `route`: whether all workloads are measured on several CPUs, too; None: those whose difference rests on
+    functions that lock memory.
+    """
     from ktrial.cli.render.regression_check import as_json, as_markdown, print_check
+    from ktrial.experiment import regression_check
 
     check_first(
         kernels=(tested.kernel, against),
@@ -146,18 +160,31 @@ def check_and_print(
         words=options.words,
         jobs=options.jobs,
     )
-    result = _checked(tested, against, options, maximum)
+    if route and not _is_kernel(against):
+        raise BadOption("--route", "a saved baseline was measured on one CPU: give a kernel to --against")
+    if options.cpus not in {None, 1}:
+        if route:
+            raise BadOption("--route", "it compares one CPU with several: leave out --cpus")
+        route = False
+    if route:
+        check_first(kind=regression_check.ON_SEVERAL)
+    result = _checked(tested, against, options, maximum, route=route)
     if summary:
         append_text(summary, as_markdown(result, top))
     if json:
         print_json(as_json(result))
     else:
         print_check(result, top, output(), whole=verbose)
-    raise typer.Exit(code_of(result.decision))
+    raise typer.Exit(code_of(regression_check.worst(result.decisions)))
 
 
 def _checked(
-    tested: KernelSelection, against: str, options: MeasurementOptions, maximum: list[str]
+    tested: KernelSelection,
+    against: str,
+    options: MeasurementOptions,
+    maximum: list[str],
+    *,
+    route: bool | None,
 ) -> "RegressionCheck":
     from ktrial.analysis.fidelity_citation import known
     from ktrial.cli.progress import progress
@@ -175,11 +202,16 @@ def _checked(
             before, kernel = baselines.kernel_named(name, runs), tested.obtained(runs)
             baseline = baselines.of_kernel(before, measured, runs)
         else:
+            before = None
             baseline = baselines.find_baseline(against, store)
             measured = kernel_measurement.measurement_like(baseline, options)
             limits = kernel_measurement.limits(maximum, measured.workloads)
             kernel = tested.obtained(runs)
         checked = regression_check.check(kernel, baseline, measured, limits, runs)
+        if before and route is not False:
+            checked = regression_check.routed(
+                checked, kernel, before, measured, limits, runs, whole=bool(route)
+            )
         return replace(record_check(store, checked, "check"), fidelity=known(store))
 
 

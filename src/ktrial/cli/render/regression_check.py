@@ -1,6 +1,7 @@
 """What a check says: on the terminal, as Markdown for a pull request, and as JSON."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -83,13 +84,14 @@ def print_check(check: RegressionCheck, top: int, console: Console, *, whole: bo
         ]
         screen.lines(nets, "cause", least=1, heading="why, in instructions per operation:")
     screen.lines(list(_locking(check)), "note on locks", least=1)
+    screen.lines(list(_routed(check)), "workload on several CPUs", least=3)
     screen.lines(_cited(check), "note on time")
     if check.console.strip():
         heading = "the guest's console ends with:"
         screen.lines(_console_end(check), "line of its console", least=4, heading=heading, wraps=False)
     warnings = [f"{_kind(warning)}: {warning.text}; {warning.advice}" for warning in check.warnings]
     screen.lines(warnings, "warning", least=2)
-    verdict = _AS_VERDICT.get(check.decision)
+    verdict = _AS_VERDICT.get(worst(check.decisions))
     style = VERDICT_STYLES[verdict] if verdict else ""
     followed = [row.regression for row in check.rows if row.regression and row.decision is Decision.BEYOND]
     if whole:
@@ -106,6 +108,25 @@ def _locking(check: RegressionCheck) -> Iterator[str]:
     for workload, share in shares.items():
         if sentence := locking_sentence(share):
             yield f"{workload}: {sentence}"
+
+
+def _routed(check: RegressionCheck) -> Iterator[str]:
+    """`open2: one CPU −12.0 %; 4 CPUs, of throughput, +38.0 %: beyond`, of each workload's own metric."""
+    several = check.on_several
+    if several is None:
+        return
+    if several.problem:
+        yield f"{several.cpus} CPUs: not run: {several.problem}"
+    alone = {row.comparison.workload: row.comparison for row in check.rows if not row.secondary}
+    for row in several.rows:
+        comparison = row.comparison
+        if not row.secondary and (before := alone.get(comparison.workload)):
+            metric = "" if comparison.metric == before.metric else f", {comparison.metric}"
+            yield (
+                f"{comparison.workload}: one CPU {number_format.change(before.ratio)}; "
+                f"{several.cpus} CPUs{metric} {number_format.change(comparison.ratio)}: "
+                f"{_decision(row.decision).text}"
+            )
 
 
 def _baseline(check: RegressionCheck) -> str:
@@ -138,7 +159,10 @@ def _kind(warning: DataWarning) -> str:
 
 
 def answer(check: RegressionCheck) -> str:
-    """The whole check in one sentence."""
+    """The whole check in one sentence; with several CPUs, one for these."""
+    several = check.on_several
+    if several:
+        return f"One CPU: {answer(replace(check, on_several=None))} {several.cpus} CPUs: {answer(several)}"
     total = number_format.counted(len(check.rows), "metric")
     beyond = [row for row in check.rows if row.decision is Decision.BEYOND]
     match check.decision:
@@ -178,14 +202,14 @@ def _basis(check: RegressionCheck) -> str:
 def as_markdown(check: RegressionCheck, top: int) -> str:
     """GitHub-flavoured Markdown, with a line feed at its end."""
     parts = [
-        f"### ktrial check: {_decision(check.decision).text}",
+        f"### ktrial check: {_decision(worst(check.decisions)).text}",
         f"{code(check.kernel)} ({prose(check.release)}) against {code(check.baseline)}",
         f"**{prose(answer(check))}**",
         *(f"{_kind(warning)}: {prose(warning.text)}; {prose(warning.advice)}" for warning in check.warnings),
         grid(table(_FIELDS, check.rows)) if check.rows else "",
         *(_markdown_causes(row, row.explanation, top) for row in check.rows if row.explanation and top),
         *(prose(line(row.regression)) for row in check.rows if row.regression),
-        *(prose(sentence) for sentence in _locking(check)),
+        *(prose(sentence) for sentence in (*_locking(check), *_routed(check))),
         *(prose(citation) for citation in _cited(check)),
         block("\n".join(_console_end(check))) if check.console.strip() else "",
         prose(_modes(check)) if check.rows else "",
@@ -199,12 +223,14 @@ def as_json(check: RegressionCheck) -> dict[str, Any]:
         "kernel": check.kernel,
         "release": check.release,
         "baseline": check.baseline,
-        "decision": check.decision.value,
+        "decision": worst(check.decisions).value,
         "answer": breakable(answer(check)),
         "problem": check.problem,
         "console": check.console,
         "warnings": [warning.model_dump(mode="json") for warning in check.warnings],
         "rows": [_row_as_json(row, check) for row in check.rows],
+        **({"on_several": as_json(check.on_several)} if check.on_several else {}),
+        **({"cpus": check.cpus} if check.cpus > 1 else {}),
     }
 
 
