@@ -18,6 +18,7 @@ from ktrial.importers.protocol import LARGEST_MIB, Choices, Importer, SourceFile
 from ktrial.model.imported import Family, Group, Imported, Rounded, Summary
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.program_outputs import Measured, OutputDamaged, OutputEmpty, OutputFormat, Report
+from ktrial.program_outputs.logs import read_log
 from ktrial.program_outputs.places import line_of
 from ktrial.program_outputs.units import converted, converts
 
@@ -349,7 +350,7 @@ class ProgramOutput:
         Raises ImportFailed.
         """
         try:
-            report = self.format.read(file.text)
+            report = read_log(file.text, self.format)
         except OutputDamaged as error:
             line = line_of(file.text, error.where, error.problem)
             where = error.where if line is None else f"line {line}, {error.where}"

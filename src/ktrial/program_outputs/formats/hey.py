@@ -44,6 +44,7 @@ class Hey:
         "left out. A run with errors, or answers other than 2xx and 3xx, is refused"
     )
     of_groups = False
+    begins = (r"^Summary:",)
 
     def recognises(self, text: str) -> bool:
         """Whether it has what only hey prints; oha prints a success rate besides."""

@@ -42,6 +42,7 @@ class Netperf:
         "and TCP_CRR, in 10^6 bits a second. Other units, and selected outputs (-o, -k), are refused"
     )
     of_groups = False
+    begins = (r"^(?:MIGRATED )?(?:TCP|UDP|SCTP) .* TEST\b",)
 
     def recognises(self, text: str) -> bool:
         """Whether there is netperf's title."""

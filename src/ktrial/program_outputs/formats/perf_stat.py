@@ -106,6 +106,7 @@ class PerfStat:
         "that is there twice, and decimal commas are refused"
     )
     of_groups = False
+    begins = (rf"^ *{_HEADING}",)
 
     def recognises(self, text: str) -> bool:
         """Whether it has what only perf stat prints."""

@@ -54,6 +54,7 @@ class Pgbench:
         "connections establishing. An aborted run is refused; transactions that failed are told"
     )
     of_groups = False
+    begins = (r"^pgbench \([0-9]", r"^transaction type: ")
 
     def recognises(self, text: str) -> bool:
         """Whether it has what only pgbench prints."""

@@ -43,6 +43,7 @@ class StressNg:
         "the stressors' own numbers. A stressor that did none is left out, with a warning"
     )
     of_groups = False
+    begins = (r"^---$",)
 
     def recognises(self, text: str) -> bool:
         """Whether it has what only stress-ng writes."""

@@ -84,6 +84,7 @@ class Sysbench:
         "`avg`; a percentile below the print's resolution (0.01 ms) is left out, with a warning"
     )
     of_groups = False
+    begins = (r"^sysbench [0-9]",)
 
     def recognises(self, text: str) -> bool:
         """Whether it has what only sysbench prints."""

@@ -44,7 +44,7 @@ _LINES = LinePatterns(
     conditions=(
         r"sysbench (?P<version>\d[0-9.]*):? .*",
         r"Number of threads: (?P<threads>\d+)",
-        r"Maximum prime number checked in CPU test: (?P<primes>\d+)",
+        r"(?:Maximum prime number checked in CPU test|Prime numbers limit): (?P<primes>\d+)",
         r"Memory block size: (?P<block_size>\S+)",
         r"Memory transfer size: (?P<size>\S+)",
         r"Memory operations type: (?P<operation>\S+)",
@@ -86,6 +86,7 @@ class SysbenchBefore1:
         "events by their number. A rate that the events and the total time contradict is refused"
     )
     of_groups = False
+    begins = (r"^sysbench [0-9]",)
 
     def recognises(self, text: str) -> bool:
         """Whether it has what only sysbench before 1.0 prints."""

@@ -44,6 +44,7 @@ class Vegeta:
         "every request succeeded is refused"
     )
     of_groups = False
+    begins = (r"^Requests +\[total",)
 
     def recognises(self, text: str) -> bool:
         """Whether it is one of vegeta's reports."""

@@ -52,6 +52,7 @@ class Wrk:
         "`--latency`. A run with socket errors or answers other than 2xx and 3xx is refused"
     )
     of_groups = False
+    begins = (r"^wrk \S+ \[", r"^Running .+ test @")
 
     def recognises(self, text: str) -> bool:
         """Whether it has what only wrk prints."""
