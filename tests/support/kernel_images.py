@@ -8,8 +8,9 @@ import random
 import struct
 import subprocess
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import lz4.block
 import zstandard
@@ -203,13 +204,18 @@ int _start(int number) {{ said = linux_banner; return table[number](slice); }}
 """
 
 
-def image(directory: Path, code: str, build_id: str = "aa") -> Path:
-    """Compile and link it; the file."""
+def image(
+    directory: Path, code: str, build_id: str = "aa", beside: Mapping[str, str] = MappingProxyType({})
+) -> Path:
+    """Compile and link it, with the C files beside it, from their paths to their code; the file."""
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "image.c").write_text(code)
+    for name, content in beside.items():
+        (directory / name).parent.mkdir(exist_ok=True)
+        (directory / name).write_text(content)
     link = [word.format(id=build_id) for word in _LINK]
     made = directory / "vmlinux"
-    subprocess.run(["gcc", *_FLAGS, *link, "-o", made, directory / "image.c"], check=True)
+    subprocess.run(["gcc", *_FLAGS, *link, "-o", made, "image.c", *beside], check=True, cwd=directory)
     return made
 
 
@@ -225,12 +231,13 @@ def a_kernel_of(
     options: tuple[NewOption, ...] = (),
     release: str = "6.1.7",
     build: Build | None = None,
+    beside: Mapping[str, str] = MappingProxyType({}),
 ) -> Kernel:
     """As a study builds it, with its image."""
     code = CODE.format(waking=waking, inserted=inserted)
     code = code.replace("slice = 3", f"slice = {slice_}").replace("Jan 1 00:00:00 UTC 2026", stamp)
     code = code.replace("Linux version 6.1.7 ", f"Linux version {release} ")
-    vmlinux = image(directory / name, code, build_id)
+    vmlinux = image(directory / name, code, build_id, beside)
     build = build or Build(source="/linux", options={"CONFIG_NAME": name})
     return Kernel(
         name=build.name,

@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from io import BytesIO
@@ -17,13 +17,15 @@ from elftools.elf.sections import SymbolTableSection
 from numpy.typing import NDArray
 
 from ktrial.model.kernel import Kernel, Ways
-from ktrial.model.profile import without_numbers
+from ktrial.model.profile import copy_of, plain_name, without_numbers
 
 SYMBOL_ROW = np.dtype(
     [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("section", "<u2"), ("value", "<u8"), ("size", "<u8")]
 )
 """Elf64_Sym; its low four bits of `info` are the kind (System V ABI)."""
 _OBJECT, _FUNCTION, _SECTION, _FILE = 1, 2, 3, 4
+_LOCAL = 0
+"""The high four bits: how far the name is known."""
 _RESERVED, _ABSOLUTE = 0xFF00, 0xFFF1
 ALLOCATED = 2
 """SHF_ALLOC (System V ABI): the section is in memory while the kernel runs, or the module is loaded."""
@@ -39,6 +41,8 @@ class CodeObject(NamedTuple):
 
     address: int
     body: bytes
+    file: str = ""
+    """The C file's name, without its directory; empty of what other files may call by its name."""
 
 
 class Stretch(NamedTuple):
@@ -59,16 +63,19 @@ class _Symbol(NamedTuple):
     size: int
     kind: int
     section: int
+    file: str
 
 
 def _symbols(table: SymbolTableSection) -> Iterator[_Symbol]:
     """As the table has them; read at once: a kernel has some 30,000."""
-    names = bytes(table.stringtable.data())
+    names, file = bytes(table.stringtable.data()), ""
     rows = np.frombuffer(table.data(), dtype=SYMBOL_ROW)
     columns = (rows[column].tolist() for column in ("name", "value", "size", "info", "section"))
     for name, address, size, info, section in zip(*columns, strict=True):
         text = names[name : names.index(b"\0", name)].decode("utf-8", errors="replace")
-        yield _Symbol(text, address, size, info & 15, section)
+        # What only its own file knows stands behind the file's name (System V ABI, symbol table).
+        file = text if info & 15 == _FILE else file if info >> 4 == _LOCAL else ""
+        yield _Symbol(text, address, size, info & 15, section, file)
 
 
 class Symbols(NamedTuple):
@@ -119,7 +126,24 @@ class CodeImage:
         is_data = sections[place].startswith(_DATA_SECTIONS) and not _OF_THE_LINKER.fullmatch(key)
         if kind == _FUNCTION or (kind == _OBJECT and is_data):
             section = self._sections.get(place)
-            objects[key].append(CodeObject(address, section.at(address, size) if section else b""))
+            body = section.at(address, size) if section else b""
+            objects[key].append(CodeObject(address, body, symbol.file))
+
+    def copies(self, name: str) -> dict[str, CodeObject]:
+        """The functions of this name, by a name of their own: `init_once (inode.c)`, as `copy_of` has it."""
+        entries = sorted(set(self.functions[name])) if name in self.functions else []
+        numbers, named = Counter[str](), dict[str, CodeObject]()
+        for entry in entries:
+            numbers[entry.file] += 1
+            named[copy_of(name, entry.file, numbers[entry.file])] = entry
+        return named
+
+    def _own_name(self, name: str, address: int) -> str:
+        """The name alone where one function has it."""
+        copies = self.copies(name)
+        if len(copies) == 1:
+            return name
+        return next((own for own, entry in copies.items() if entry.address == address), name)
 
     @cached_property
     def _code(self) -> list[tuple[int, int, str]]:
@@ -142,12 +166,15 @@ class CodeImage:
         return np.where(inside, index, -1)
 
     def readers(self, data: Collection[str]) -> set[str]:
-        """The functions whose code has an address inside one of these variables."""
+        """The functions whose code has an address inside one of these variables; of those that share a name,
+        which.
+        """
         ranges = [
             (entry.address, entry.address + len(entry.body)) for name in data for entry in self.data[name]
         ]
         places = np.array(_leading_into(ranges, self._sections.values()), dtype=np.uint64).astype(np.int64)
-        return {self._code[owner][2] for owner in self._owners(places).tolist() if owner >= 0}
+        owners = (self._code[owner] for owner in set(self._owners(places).tolist()) if owner >= 0)
+        return {self._own_name(name, address) for address, _, name in owners}
 
     def ways_to(self, name: str, most: int = 3) -> Ways:
         """The system calls from which calls lead to a function, the nearest first; and tables on the way.
@@ -156,7 +183,8 @@ class CodeImage:
         steps). What is called through a pointer ends in the tables that hold it.
         """
         numbers = {address: number for number, (address, _, _) in enumerate(self._code)}
-        level = {numbers[entry.address] for entry in self.functions[name]}
+        entries = self.copies(plain_name(name))
+        level = {numbers[entry.address] for own, entry in entries.items() if name in {own, plain_name(own)}}
         seen, system_calls, tables = set(level), dict[str, None](), dict[str, None]()
         while level and len(system_calls) < most:
             for number in sorted(level, key=lambda number: self._code[number][2]):
@@ -320,4 +348,21 @@ def ways_to(kernel: Kernel, names: Iterable[str]) -> dict[str, Ways]:
         image = code_image(kernel.vmlinux)
     except (ELFError, ConstructError, OSError):
         return {}
-    return {name: image.ways_to(name) for name in names if name in image.functions}
+    return {name: image.ways_to(name) for name in names if plain_name(name) in image.functions}
+
+
+def copies_in(kernel: Kernel, names: Iterable[str]) -> dict[str, dict[int, str]]:
+    """Of functions of these names: address → a name of their own (`init_once (inode.c)`).
+
+    Names that the kernel's image has not are left out, and all where it has no symbols.
+    """
+    if kernel.vmlinux is None:
+        return {}
+    try:
+        image = code_image(kernel.vmlinux)
+    except (ELFError, ConstructError, OSError):
+        return {}
+    copies = {name: image.copies(name) for name in set(names)}
+    return {
+        name: {entry.address: own for own, entry in named.items()} for name, named in copies.items() if named
+    }

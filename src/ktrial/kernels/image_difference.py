@@ -49,11 +49,16 @@ def code_difference(a: Kernel, b: Kernel) -> CodeDifference | None:
     if not before.functions or not after.functions:
         return None
     pair, modules = _ImagePair(before, after), functions_in_modules(a, b)
+    differing = pair.differing(before.functions, after.functions)
+    copies = {name: pair.changed_copies(name) for name in sorted(differing) if pair.is_shared(name)}
+    # Where no copy differs, they only lie in another order.
+    changed = {name for name in differing if copies.get(name, (name,))}
     in_modules = {called(name, module) for module, names in modules.items() for name in names}
     changed_modules = {f"[{module}]" for module, names in modules.items() if not names}
     data = pair.differing(before.data, after.data)
     return CodeDifference(
-        functions=tuple(sorted({*pair.differing(before.functions, after.functions), *in_modules})),
+        functions=tuple(sorted({*changed, *in_modules})),
+        copies={name: own for name, own in copies.items() if own},
         data=tuple(sorted({*data, *changed_modules})),
         readers=tuple(sorted(before.readers(data) | after.readers(data))),
     )
@@ -78,10 +83,28 @@ class _ImagePair:
             else:
                 pairs = zip(old, new, strict=True)
                 moved += [(name, first, second) for first, second in pairs if first.body != second.body]
-        bodies = [Moved(*old, *new) for _, old, new in moved]
+        bodies = [Moved(old.address, old.body, new.address, new.body) for _, old, new in moved]
         plain = only_moved(bodies, self._before.symbols, self._after.symbols).tolist()
         unclear = (first for first, is_plain in zip(moved, plain, strict=True) if not is_plain)
         return differing | {name for name, old, new in unclear if not self._same(old, new)}
+
+    def is_shared(self, name: str) -> bool:
+        """Whether several functions of one of the images have this name."""
+        return any(len(image.copies(name)) > 1 for image in (self._before, self._after))
+
+    def changed_copies(self, name: str) -> tuple[str, ...]:
+        """Which functions of that name differ, or are in one of the images only."""
+        before, after = self._before.copies(name), self._after.copies(name)
+        return tuple(
+            own
+            for own in sorted({*before, *after})
+            if not (
+                (old := before.get(own))
+                and (new := after.get(own))
+                and len(old.body) == len(new.body)
+                and self._same(old, new)
+            )
+        )
 
     def _same(self, old: CodeObject, new: CodeObject) -> bool:
         """Whether bodies as long differ in addresses only, which lead to the same."""

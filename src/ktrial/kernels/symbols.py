@@ -7,8 +7,8 @@ the booted kernel (nokaslr), which whoever boots it hands to `save_symbols`; the
 import re
 import warnings
 from bisect import bisect_right
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -27,7 +27,7 @@ from ktrial.kernels.image import sound_elf, symbols_of
 from ktrial.kernels.kernel_cache import KALLSYMS, SYSTEM_MAP
 from ktrial.model.base import Model, digest
 from ktrial.model.kernel import Kernel
-from ktrial.model.profile import FunctionFiles, called
+from ktrial.model.profile import FunctionFiles
 
 _LINE = re.compile(r"^([0-9a-f]{8,16}) (\w) (\S+)(?:\s+\[(\S+)\])?$", re.MULTILINE)
 _FEWEST_SYMBOLS = 1000
@@ -168,20 +168,6 @@ class _FunctionFilesRecord(Model):
 
     key: str
     files: FunctionFiles
-
-
-def shared_names(kernels: Iterable[Kernel], names: Collection[str]) -> tuple[str, ...]:
-    """Those of the functions' names (as `called` has them) that several functions of one image have.
-
-    A profile counts by name, and cannot tell which of them ran. Of a kernel without symbols nothing is known.
-    """
-    shared: set[str] = set()
-    for kernel in kernels:
-        with suppress(SymbolsUnknown):
-            code = (symbol for symbol in symbols_in(kernel).all if symbol.kind in "tTwW")
-            counts = Counter(called(symbol.name, symbol.module) for symbol in code)
-            shared |= {name for name in names if counts[name] > 1}
-    return tuple(sorted(shared))
 
 
 def function_files(kernel: Kernel) -> FunctionFiles:

@@ -32,7 +32,7 @@ from ktrial.machines.qemu.boot import (
 from ktrial.machines.qemu.kept import IdleQemus, KeptDiffers, KeptQemu, can_be_kept
 from ktrial.machines.qemu.outcome import GuestFailure
 from ktrial.machines.qemu.plugin import CacheShapes, NoPlugin, PluginBuild
-from ktrial.machines.qemu.plugin_counts import GeneratedCode, code_told, with_ksymbols
+from ktrial.machines.qemu.plugin_counts import GeneratedCode, code_told, told_apart, with_ksymbols
 from ktrial.machines.qemu.process import Children, inherited_path, memory_file
 from ktrial.machines.qemu.program import Qemu
 from ktrial.machines.qemu.snapshot import SnapshotMachine, SnapshotSetup, SnapshotTarget, kallsyms
@@ -93,6 +93,7 @@ class InstrumentedTarget(SnapshotTarget):
         `calls`: follow calls; `caches`: model these, too, several times slower (one CPU only, both). Raises
         GuestEnded or MachineError.
         """
+        symbols = told_apart(symbols)
         if self._idle is None or calls or caches or not self._can_be_kept(steps):
             return self._counted_alone(steps, symbols, calls=calls, caches=caches)
         key = (self._setup.key, self._build.path, symbols)

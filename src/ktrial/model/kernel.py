@@ -354,6 +354,9 @@ class CodeDifference(Model):
     functions: tuple[str, ...] = ()
     """Functions that only one of the two has, or whose code differs; without the compiler's numbers. Those of
     modules with the module, `read [ext4]`."""
+    copies: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """Of a name that several functions of one image have: which of them those are (`copy_of` in
+    `ktrial.model.profile`)."""
     data: tuple[str, ...] = ()
     """Variables and tables of the same kind; `[ext4]`: something else of a module than its functions."""
     readers: tuple[str, ...] = ()

@@ -83,6 +83,9 @@ class FunctionCount(Model):
     strings: StringCounts = StringCounts()
     caches: CacheCounts | None = None
     modelled: ModelCounts | None = Field(default=None, exclude_if=lambda value: value is None)
+    copies: tuple[tuple[int, int], ...] = Field(default=(), exclude_if=lambda value: not value)
+    """Of a name that several functions of the image have: the address of each that ran, and its instructions.
+    Empty where only one has it, and in profiles that tell of names alone."""
 
 
 class PageCount(Model):
@@ -320,6 +323,19 @@ _NUMBERED = re.compile(r"\.\d+")
 def called(symbol: str, module: str = "") -> str:
     """A function's name as a difference has it: `copy.isra` for `copy.isra.0`; `read [ext4]` in a module."""
     return without_numbers(symbol) + (f" [{module}]" if module else "")
+
+
+def copy_of(name: str, file: str, number: int = 1) -> str:
+    """A name for one of the functions that share a name: `init_once (inode.c)`; with a number, from 2 on, of
+    the functions in files of that name, in the linker's order.
+    """
+    which = file or "global"
+    return f"{name} ({which})" if number == 1 else f"{name} ({which}, no. {number})"
+
+
+def plain_name(name: str) -> str:
+    """What `copy_of` was made of: `init_once`. Other names are as they are."""
+    return name.partition(" (")[0]
 
 
 @lru_cache(maxsize=1 << 17)

@@ -196,10 +196,12 @@ class Step:
     options: tuple[OptionStep, ...] = ()
     functions: tuple[str, ...] = ()
     """Functions whose code is not the same as in the step before."""
+    copies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Of a name that several functions have: which of them those are (`init_once (inode.c)`)."""
     data: tuple[str, ...] = ()
     """Variables and tables of the same kind."""
     readers: tuple[str, ...] = ()
-    """Functions whose code names one of those."""
+    """Functions whose code names one of those; of those that share a name, which."""
     is_compared: bool = True
     """Whether its code could be compared with that of the step before."""
     notes: tuple[str, ...] = field(default=())
@@ -213,6 +215,11 @@ class Step:
     def is_own(self) -> bool:
         """Whether it has a kernel that the step before has not."""
         return self.patch is None or self.state is StepState.BUILT
+
+    @property
+    def each_function(self) -> tuple[str, ...]:
+        """The functions that differ, each by a name of its own."""
+        return tuple(own for name in self.functions for own in self.copies.get(name, (name,)))
 
     @property
     def only_moves(self) -> bool:
@@ -241,7 +248,8 @@ class SeriesResult:
     """Functions that the series changes, or that read its data, and that ran in what was measured, on the
     base or on a step."""
     shared_names: tuple[str, ...] = ()
-    """Of the executed ones those whose name several functions have: any of them may be the one that ran."""
+    """Names that several functions have, of which one ran, where no profile tells which: none of them counts
+    as executed."""
     counted: bool = True
     """Whether there were profiles: without, nobody knows what is executed."""
     limits: tuple[tuple[str, float], ...] = ()

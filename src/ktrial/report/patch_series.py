@@ -77,7 +77,10 @@ def exercised(result: SeriesResult) -> str:
     data_alone = [step for step in result.steps if step.data and not step.functions]
     text = _executed(result)
     if shared := result.shared_names:
-        text += f" Several functions are called {_named(shared)}: no profile tells which of them ran."
+        text += (
+            f" Several functions are called {_named(shared)}, and no profile tells which of them ran: none "
+            "counts as executed."
+        )
     if not data_alone or not result.selection.changed:
         return text
     patches = "; ".join(

@@ -175,6 +175,7 @@ class Forward:
             build,
             options=options,
             functions=code.functions if code else (),
+            copies=code.copies if code else {},
             data=code.data if code else (),
             readers=code.readers if code else (),
             is_compared=code is not None,

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
@@ -19,19 +20,28 @@ from ktrial.format import number_format
 from ktrial.kernels import Progress
 from ktrial.kernels.build.build_trees import has_kept_trees
 from ktrial.kernels.build.make import build_seconds, whole_build_seconds
-from ktrial.kernels.code_image import ways_to
+from ktrial.kernels.code_image import copies_in, ways_to
 from ktrial.kernels.errors import BadPatch, KernelError, PatchNotApplied
 from ktrial.kernels.patch_series import as_patch
-from ktrial.kernels.symbols import function_files, shared_names
+from ktrial.kernels.symbols import function_files
 from ktrial.model.kernel import OWN, Build, Kernel, PatchSeries, SeriesKind, SeriesPatch
-from ktrial.model.profile import Profile
+from ktrial.model.profile import Profile, plain_name
 from ktrial.model.series_result import Alone, Selection, SeriesCell, SeriesResult, Step, StepState
 from ktrial.model.study import Measurement, Study, StudyRecord
 from ktrial.model.trial import Outcome
 from ktrial.model.workload import WorkloadUse
 from ktrial.series.building import Boots, Forward, reason, to_build
 from ktrial.series.errors import SeriesError
-from ktrial.series.selection import MOST_WORKLOADS, executed_in, measured, nothing_ran, selected
+from ktrial.series.selection import (
+    MOST_WORKLOADS,
+    Copies,
+    executed_in,
+    measured,
+    not_told_apart,
+    nothing_ran,
+    selected,
+    shared_in,
+)
 from ktrial.store.store import Store
 
 Limits = Mapping[str, float]
@@ -91,12 +101,13 @@ class SeriesRun:
         base = steps[0].kernel
         assert base is not None, "without a base nothing was built"
         again = self._check_builds(steps)
-        changed = [name for step in steps for name in step.functions]
+        changed = [name for step in steps for name in step.each_function]
         if not any(step.is_own for step in steps[1:]):
             return replace(self._without_change(steps), built_again=again), ()
         readers = [name for step in steps for name in step.readers]
         coverage = self._coverage(base, (*changed, *readers))
-        selection = selected(changed, coverage.profiles, readers=readers)
+        copies = copies_in(base, shared_in((*changed, *readers)))
+        selection = selected(changed, coverage.profiles, readers=readers, copies=copies)
         uses = self.measurement.workloads or self._uses(selection, coverage)
         fault_point("series.selected")
         measurement = replace(self.measurement, workloads=uses)
@@ -203,6 +214,7 @@ class _Comparing:
     selection: Selection
     coverage: Coverage
     _executed: set[str] = field(default_factory=set)
+    _not_told: set[str] = field(default_factory=set)
     _counted: bool = False
 
     def result(self) -> SeriesResult:
@@ -210,8 +222,8 @@ class _Comparing:
         self.series_run.tell(f"measuring in {names}")
         ran = {use.label for use in self.measurement.workloads}
         for use, profile in self.coverage.profiles:
-            if use.label in ran:
-                self._execute(profile)
+            if use.label in ran and self.steps[0].kernel:
+                self._execute(profile, self.steps[0].kernel)
         records = [(step, self._record(step)) for step in measured(self.steps)]
         problems = {step.number: why for step, record in records if (why := problem_of(record))}
         if records[0][0].number in problems:
@@ -220,7 +232,6 @@ class _Comparing:
                 hint="--workload names others; ktrial workload list shows them",
             )
         complete = [pair for pair in records if pair[0].number not in problems]
-        ends = [step.kernel for step in (complete[0][0], complete[-1][0]) if step.kernel is not None]
         limits = self.series_run.limits(self.measurement.workloads)
         cells = [
             cell
@@ -238,7 +249,7 @@ class _Comparing:
             tuple(cells),
             tuple(totals),
             frozenset(self._executed),
-            shared_names(ends, self._executed),
+            tuple(sorted(self._not_told)),
             self._counted,
             tuple(limits.items()),
             (
@@ -267,13 +278,28 @@ class _Comparing:
         fault_point("series.step_measured")
         for use in self.measurement.workloads:
             if profile := profile_in(record, use.label, self.series_run.runs):
-                self._execute(profile)
+                self._execute(profile, step.kernel)
         return record
 
-    def _execute(self, profile: Profile) -> None:
+    def _execute(self, profile: Profile, kernel: Kernel) -> None:
         self._counted = True
-        telling = frozenset((*self.selection.changed, *self.selection.readers))
-        self._executed.update(executed_in(profile, telling))
+        copies = self._copies(kernel)
+        self._executed.update(executed_in(profile, self._telling, copies))
+        self._not_told.update(not_told_apart(profile, copies))
+
+    @cached_property
+    def _telling(self) -> frozenset[str]:
+        return frozenset((*self.selection.changed, *self.selection.readers))
+
+    def _copies(self, kernel: Kernel) -> Copies:
+        """Which functions of the kernel share names that this is about."""
+        if kernel.digest not in self._copies_in:
+            self._copies_in[kernel.digest] = copies_in(kernel, shared_in(self._telling))
+        return self._copies_in[kernel.digest]
+
+    @cached_property
+    def _copies_in(self) -> dict[str, Copies]:
+        return {}
 
     def _cells(
         self, before: tuple[Step, StudyRecord], after: tuple[Step, StudyRecord], number: int, limits: Limits
@@ -299,11 +325,17 @@ class _Comparing:
                 explanation = explain(old, new, *files)
         else:
             values = [_value(record, use.label) for record in (before[1], after[1])]
-        changed = after[0].functions if number else self.selection.changed
+        changed = after[0].each_function if number else self.selection.changed
         data = after[0].data if number else [name for step in self.steps for name in step.data]
-        idle = bool(old and new) and not data and nothing_ran(changed, (old, new))
+        sides = [
+            (profile, self._copies(step.kernel))
+            for profile, (step, _) in zip((old, new), (before, after), strict=True)
+            if profile and step.kernel
+        ]
+        idle = bool(old and new) and not data and nothing_ran(changed, sides)
+        names = tuple(dict.fromkeys(map(plain_name, changed)))
         cell = SeriesCell(
-            number, use.label, values[0], values[1], tuple(rows), explanation, changed, is_idle=idle
+            number, use.label, values[0], values[1], tuple(rows), explanation, names, is_idle=idle
         )
         return replace(cell, profiles=(old, new)) if old and new and cell.is_told else cell
 

@@ -7,11 +7,12 @@ there where two cover alike (the greedy set cover; Chvatal 1979). What is left o
 that share.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from types import MappingProxyType
 
 from ktrial.kernels.config import parse_config
 from ktrial.model.kernel import Kernel
-from ktrial.model.profile import Profile, called
+from ktrial.model.profile import Profile, called, plain_name
 from ktrial.model.series_result import Choice, OptionStep, Selection, Step
 from ktrial.model.workload import WorkloadUse
 
@@ -44,6 +45,8 @@ def measured(steps: Iterable[Step]) -> list[Step]:
 
 
 MOST_WORKLOADS = 10
+Copies = Mapping[str, Mapping[int, str]]
+"""Of a name that several functions of the kernel that was profiled may have: address → a name of its own."""
 
 
 def selected(
@@ -51,12 +54,13 @@ def selected(
     profiles: Iterable[tuple[WorkloadUse, Profile]],
     most: int = MOST_WORKLOADS,
     readers: Iterable[str] = (),
+    copies: Copies = MappingProxyType({}),
 ) -> Selection:
     """The workloads that execute these functions, at most `most`; `readers`: of data that is changed."""
     names = tuple(sorted(set(changed)))
     reading = tuple(sorted(set(readers).difference(names)))
     telling = frozenset(names + reading)
-    fitting = [choice for use, profile in profiles if (choice := _choice(use, profile, telling))]
+    fitting = [choice for use, profile in profiles if (choice := _choice(use, profile, telling, copies))]
     left, chosen, covered = sorted(fitting, key=_by_share), list[Choice](), set[str]()
     while left and len(chosen) < most:
         # max takes the first of equals: the list is in the order of shares.
@@ -67,24 +71,55 @@ def selected(
     return Selection(names, reading, tuple(sorted(chosen, key=_by_share)), tuple(sorted(left, key=_by_share)))
 
 
-def executed_in(profile: Profile, names: Collection[str]) -> dict[str, int]:
-    """Of these functions those that ran, with their instructions; the most first."""
+def executed_in(
+    profile: Profile, names: Collection[str], copies: Copies = MappingProxyType({})
+) -> dict[str, int]:
+    """Of these functions those that ran, with their instructions; the most first.
+
+    Of those that share a name it is told by the address that ran; without addresses none of them counts.
+    """
     counts: dict[str, int] = {}
     for function in profile.region.functions:
         name = called(function.symbol, function.module)
-        if function.instructions and name in names:
-            counts[name] = counts.get(name, 0) + function.instructions
+        own = copies.get(name, {})
+        if own and function.copies:
+            ran = [(own.get(address, ""), count) for address, count in function.copies]
+        elif len(own) > 1:
+            ran = []
+        else:
+            ran = [(every, function.instructions) for every in {name, *own.values()}]
+        for one, count in ran:
+            if count and one in names:
+                counts[one] = counts.get(one, 0) + count
     return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
-def nothing_ran(changed: Collection[str], profiles: Iterable[Profile | None]) -> bool:
+def not_told_apart(profile: Profile, copies: Copies) -> set[str]:
+    """Names that several functions of the kernel have, of which one ran: which one this profile does not
+    tell.
+    """
+    return {
+        name
+        for function in profile.region.functions
+        if function.instructions
+        and not function.copies
+        and len(copies.get(name := called(function.symbol, function.module), {})) > 1
+    }
+
+
+def shared_in(names: Iterable[str]) -> set[str]:
+    """What the functions are called that have a name of their own beside the one that they share."""
+    return {plain_name(name) for name in names if plain_name(name) != name}
+
+
+def nothing_ran(changed: Collection[str], profiles: Iterable[tuple[Profile, Copies]]) -> bool:
     """Whether none of the functions that a patch changes ran in any of these; not where it changes none."""
     names = frozenset(changed)
-    return bool(names) and not any(executed_in(profile, names) for profile in profiles if profile)
+    return bool(names) and not any(executed_in(profile, names, copies) for profile, copies in profiles)
 
 
-def _choice(use: WorkloadUse, profile: Profile, names: frozenset[str]) -> Choice | None:
-    counts = executed_in(profile, names)
+def _choice(use: WorkloadUse, profile: Profile, names: frozenset[str], copies: Copies) -> Choice | None:
+    counts = executed_in(profile, names, copies)
     share = sum(counts.values()) / max(1, profile.region.instructions)
     return Choice(use, tuple(counts), share) if counts else None
 

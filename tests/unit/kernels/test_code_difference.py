@@ -7,8 +7,9 @@ import pytest
 from tests.support.kernel_images import a_kernel_of
 from tests.support.real_runs import run_shown
 
+from ktrial.kernels.code_image import copies_in
 from ktrial.kernels.image_difference import code_difference, same_image
-from ktrial.model.kernel import CodeDifference
+from ktrial.model.kernel import CodeDifference, Kernel
 
 WARNINGS = """asm(".pushsection .rodata, \\"a\\"; .balign 4;"
     " .globl __start___bug_table, __stop___bug_table; __start___bug_table:"
@@ -62,6 +63,68 @@ def test_a_changed_constant_is_a_changed_function_and_its_callers_are_not(tmp_pa
     first = a_kernel_of(tmp_path, "one")
     second = a_kernel_of(tmp_path, "other", inserted=MORE, waking=2)
     assert code_difference(first, second) == CodeDifference(functions=("balance", "wake"))
+
+
+ONCE = """static __attribute__((noinline)) int init_once(int task) {{ return task * {factor}; }}
+int mount_{name}(int task) {{ return init_once(task) + 1; }}
+"""
+
+
+def with_files(directory: Path, **factors: int) -> Kernel:
+    """A kernel with a static function `init_once` in each of these files: `fs_inode=3` is fs/inode.c."""
+    files = {
+        f"{name.replace('_', '/')}.c": ONCE.format(factor=factor, name=name)
+        for name, factor in factors.items()
+    }
+    return a_kernel_of(directory, "-".join(map(str, (*factors, *factors.values()))), beside=files)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "copies"),
+    [
+        ({"fs_inode": 3, "net_socket": 5}, {"fs_inode": 3, "net_socket": 7}, ("init_once (socket.c)",)),
+        ({"fs_inode": 3, "mm_inode": 5}, {"fs_inode": 3, "mm_inode": 7}, ("init_once (inode.c, no. 2)",)),
+        ({"fs_inode": 3, "mm_inode": 5}, {"fs_inode": 7, "mm_inode": 5}, ("init_once (inode.c)",)),
+        ({"fs_inode": 3}, {"fs_inode": 3, "net_socket": 5}, ("init_once (socket.c)",)),
+        (
+            {"fs_inode": 3, "net_socket": 5},
+            {"fs_inode": 7, "net_socket": 9},
+            ("init_once (inode.c)", "init_once (socket.c)"),
+        ),
+    ],
+    ids=str,
+)
+def test_of_functions_that_share_a_name_those_that_differ_are_told_by_their_files(
+    before: dict[str, int], after: dict[str, int], copies: tuple[str, ...], tmp_path: Path
+) -> None:
+    code = code_difference(with_files(tmp_path, **before), with_files(tmp_path, **after))
+    assert code is not None
+    assert "init_once" in code.functions
+    assert code.copies == {"init_once": copies}
+
+
+def test_functions_that_share_a_name_and_lie_in_another_order_are_the_same(tmp_path: Path) -> None:
+    first = with_files(tmp_path, fs_inode=3, net_socket=5)
+    assert code_difference(first, with_files(tmp_path, net_socket=5, fs_inode=3)) == CodeDifference()
+
+
+def test_the_functions_of_a_name_are_known_by_their_addresses(tmp_path: Path) -> None:
+    kernel = with_files(tmp_path, fs_inode=3, net_socket=5)
+    (names,) = copies_in(kernel, ["init_once", "gone"]).values()
+    assert [names[address] for address in sorted(names)] == ["init_once (inode.c)", "init_once (socket.c)"]
+    assert copies_in(kernel, ["wake"])["wake"].keys() != names.keys()
+    assert copies_in(kernel.model_copy(update={"vmlinux": None}), ["init_once"]) == {}
+
+
+def test_who_reads_data_is_told_by_the_file_where_others_share_the_name(tmp_path: Path) -> None:
+    get = "static __attribute__((noinline)) int init_once(int task) { return task + slice; }\n"
+    reads = f"extern int slice;\n{get}"
+    more = {"fs/inode.c": ONCE.format(factor=3, name="one")}
+    more["net/socket.c"] = f"{reads}int mount_two(int task) {{ return init_once(task); }}\n"
+    first, second = (a_kernel_of(tmp_path, f"s{size}", slice_=size, beside=more) for size in (3, 4))
+    code = code_difference(first, second)
+    assert code is not None
+    assert code.readers == ("_start", "init_once (socket.c)", "pick")
 
 
 @pytest.mark.parametrize(

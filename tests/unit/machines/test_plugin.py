@@ -14,7 +14,7 @@ from tests.support.places import PLUGIN_COUNTS as GOLDEN
 from ktrial.machines.errors import PluginCountsUnreadable
 from ktrial.machines.qemu import plugin
 from ktrial.machines.qemu.plugin import CacheShape, CacheShapes, NoPlugin, PluginBuild
-from ktrial.machines.qemu.plugin_counts import Line, by_program, merge
+from ktrial.machines.qemu.plugin_counts import Line, by_program, merge, told_apart
 from ktrial.machines.qemu.program import Version
 from ktrial.model.profile import (
     CacheCounts,
@@ -298,6 +298,58 @@ class TestRuns:
         }
         with pytest.raises(ValueError, match="each one's count only"):
             merge([line, line])
+
+
+SYMBOLS = """\
+ffffffff81000000 T _stext
+ffffffff81000000 t init_once
+ffffffff81000000 t __init_once
+ffffffff81000010 t init_once
+ffffffff81000020 t copy.isra.0
+ffffffff81000030 t copy.isra.1
+ffffffff81000040 t copy.isra.1.cold
+ffffffff81000050 t init_once.cold
+ffffffff81000060 T vfs_read
+ffffffff81000060 W x_read
+ffffffff81000070 D init_once
+ffffffff81000080 t free_module
+ffffffff81000090 t free_module
+ffffffffc0000000 t init_once\t[ext4]
+"""
+
+
+def test_functions_that_share_a_name_are_told_apart_by_their_addresses() -> None:
+    lines = zip(SYMBOLS.splitlines(), told_apart(SYMBOLS).splitlines(), strict=True)
+    names = {old.removeprefix("ffffffff"): new.partition(" t ")[2] for old, new in lines if new != old}
+    assert names == {
+        "81000000 t init_once": "init_once~ffffffff81000000",
+        "81000000 t __init_once": "__init_once~ffffffff81000000",
+        "81000010 t init_once": "init_once~ffffffff81000010",
+        "81000020 t copy.isra.0": "copy.isra.0~ffffffff81000020",
+        "81000030 t copy.isra.1": "copy.isra.1~ffffffff81000030",
+        "81000040 t copy.isra.1.cold": "copy.isra.1~ffffffff81000030.cold",
+    }
+
+
+def test_what_ran_of_functions_that_share_a_name_is_one_row_with_their_addresses(tmp_path: Path) -> None:
+    """As the plugin wrote it, but that two of the functions are called alike."""
+    header, line, end = GOLDEN.read_text().splitlines()
+    region, places = json.loads(line), (0xFFFF_FFFF_8100_0000, 0xFFFF_FFFF_8100_0010)
+    (plain,) = plugin.read(GOLDEN).regions
+    renamed = [row[0] for row in region["functions"][:2]]
+    for row, place in zip(region["functions"], places, strict=False):
+        row[0] = f"init_once~{place:x}"
+    path = tmp_path / "counts"
+    path.write_text("\n".join([header, '{"run":"begin"}', json.dumps(region), end, ""]))
+    (run,) = plugin.read_runs(path)
+    assert run is not None
+    before = [function for function in plain.functions if function.symbol in renamed]
+    (row,) = (function for function in run.functions if function.symbol == "init_once")
+    assert row.copies == tuple(zip(places, [function.instructions for function in before], strict=True))
+    assert row.instructions == sum(function.instructions for function in before)
+    assert [function.copies for function in run.functions if function is not row] == [()] * (
+        len(plain.functions) - 2
+    )
 
 
 def test_a_function_that_calls_itself_is_counted_once() -> None:

@@ -3,19 +3,16 @@
 import random
 from collections.abc import Collection
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-from tests.support.scripted import a_kernel
 
-from ktrial.kernels.symbols import shared_names
 from ktrial.model.kernel import Build, PatchSeries, SeriesKind, Ways
 from ktrial.model.profile import FunctionCount, OperationCounts, Profile, RegionCounts, StringCounts
 from ktrial.model.series_result import Selection, SeriesResult
 from ktrial.model.study import Measurement
 from ktrial.model.workload import WorkloadUse
 from ktrial.report.patch_series import exercised
-from ktrial.series.selection import executed_in, nothing_ran, selected
+from ktrial.series.selection import Copies, executed_in, not_told_apart, nothing_ran, selected, shared_in
 
 
 def profile(name: str, **functions: int) -> tuple[WorkloadUse, Profile]:
@@ -96,7 +93,9 @@ def test_a_function_that_was_only_entered_in_name_does_not_count(count: int) -> 
     ("changed", "nothing"), [(["gone"], True), (["gone", "used"], False), ([], False)], ids=str
 )
 def test_a_patch_ran_nowhere_where_none_of_its_functions_did(changed: list[str], nothing: bool) -> None:
-    sides = [profile("hackbench", schedule=900)[1], profile("hackbench", used=1)[1]]
+    sides: list[tuple[Profile, Copies]] = [
+        (profile("hackbench", **ran)[1], {}) for ran in ({"schedule": 900}, {"used": 1})
+    ]
     assert nothing_ran(changed, sides) is nothing
 
 
@@ -154,22 +153,67 @@ def test_how_to_run_what_did_not_run_is_said() -> None:
     )
 
 
-def test_of_functions_that_share_a_name_it_is_said_that_no_profile_tells_them_apart() -> None:
-    some = [profile("wide", init_once=1)]
-    result = result_of(selected(["init_once"], some), {"init_once"}, "wide", shared=("init_once",))
-    assert exercised(result) == (
-        "The one function that this series changes, init_once, is executed by wide. Several functions are "
-        "called init_once: no profile tells which of them ran."
+def shared(use_and_profile: tuple[WorkloadUse, Profile], **copies: int) -> tuple[WorkloadUse, Profile]:
+    """The same, with the instructions of each function `init_once`, by its address `at_81000010`."""
+    use, profile_ = use_and_profile
+    by_address = tuple((int(address.removeprefix("at_"), 16), count) for address, count in copies.items())
+    functions = tuple(
+        function.model_copy(update={"copies": by_address}) if function.symbol == "init_once" else function
+        for function in profile_.region.functions
+    )
+    region = profile_.region.model_copy(update={"functions": functions})
+    return use, profile_.model_copy(update={"region": region})
+
+
+INODES = {
+    "init_once": {
+        0x10: "init_once (inode.c)",
+        0x20: "init_once (inode.c, no. 2)",
+        0x30: "init_once (socket.c)",
+    }
+}
+
+
+@pytest.mark.parametrize(
+    ("ran", "changed", "chosen"),
+    [
+        ({"at_10": 7}, "init_once (inode.c)", ["mount"]),
+        ({"at_10": 7}, "init_once (inode.c, no. 2)", []),
+        ({"at_20": 7, "at_30": 2}, "init_once (inode.c, no. 2)", ["mount"]),
+        ({"at_20": 7, "at_30": 0}, "init_once (socket.c)", []),
+        ({}, "init_once (socket.c)", []),
+    ],
+    ids=str,
+)
+def test_of_functions_that_share_a_name_the_one_that_ran_is_told_by_its_address(
+    ran: dict[str, int], changed: str, chosen: list[str]
+) -> None:
+    some = [shared(profile("mount", init_once=9), **ran)]
+    selection = selected([changed], some, copies=INODES)
+    assert [choice.use.name for choice in selection.chosen] == chosen
+    assert selection.not_executed == (() if chosen else (changed,))
+    assert nothing_ran([changed], [(some[0][1], INODES)]) is (not chosen)
+
+
+def test_a_name_that_one_function_has_here_and_several_have_in_later_kernels_is_that_ones() -> None:
+    only = {"init_once": {0x10: "init_once (inode.c)"}}
+    _, profile_ = profile("mount", init_once=9)
+    names_ = ["init_once", "init_once (inode.c)", "init_once (socket.c)"]
+    assert executed_in(profile_, names_, only) == {"init_once": 9, "init_once (inode.c)": 9}
+    assert not_told_apart(profile_, only) == set()
+
+
+def test_a_profile_that_tells_of_names_alone_executes_none_of_those_that_share_one() -> None:
+    some = [profile("wide", init_once=1, vfs_read=4)]
+    assert not_told_apart(some[0][1], INODES) == {"init_once"}
+    changed = ["init_once (inode.c)", "vfs_read"]
+    result = result_of(selected(changed, some, copies=INODES), {"vfs_read"}, "wide", shared=("init_once",))
+    assert exercised(result).replace("\u00a0", " ") == (
+        "1 of the 2 functions that this series changes is executed by no workload: init_once (inode.c). "
+        "Several functions are called init_once, and no profile tells which of them ran: none counts as "
+        "executed."
     )
 
 
-def test_names_that_several_functions_of_an_image_have_are_known_by_its_symbols(tmp_path: Path) -> None:
-    rows = [f"ffffffff8100{place:04x} t only_{place:x}\n" for place in range(1500)]
-    rows[7], rows[90] = "ffffffff81000007 t init_once\n", "ffffffff8100005a t init_once\n"
-    rows[8], rows[91] = "ffffffff81000008 t copy.isra.0\n", "ffffffff8100005b t copy.isra.1\n"
-    rows[9], rows[92] = "ffffffff81000009 T one_way\n", "ffffffff8100005c d one_way\n"
-    (tmp_path / "System.map").write_text("".join(rows))
-    kernel = a_kernel(image=tmp_path / "vmlinuz")
-    names_in_question = ["init_once", "copy.isra", "one_way", "only_3", "gone"]
-    assert shared_names([kernel], names_in_question) == ("copy.isra", "init_once")
-    assert shared_names([a_kernel(image=tmp_path / "none/vmlinuz")], names_in_question) == ()
+def test_names_of_their_own_are_looked_for_where_some_are_needed() -> None:
+    assert shared_in(["init_once (inode.c)", "vfs_read", "read [ext4]"]) == {"init_once"}

@@ -5,7 +5,7 @@ crates/insn is the plugin, docs/architecture/plugin.md says what it counts and h
 
 import json
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -244,7 +244,9 @@ def _region(line: Line) -> RegionCounts:
         instructions=line["instructions"],
         marks=line["marks"],
         strings=_strings([line["strings"], line["passes"], line["bytes"]]),
-        functions=tuple(_function(row, total) for row, total in zip(rows, inclusive, strict=True)),
+        functions=tuple(
+            _function(row, total, line.get("copies", {})) for row, total in zip(rows, inclusive, strict=True)
+        ),
         pages=tuple(_page(row) for row in sorted(line["pages"])),
         operations=_operations(line["operations"]),
         nodes=nodes,
@@ -262,8 +264,11 @@ def _tree(rows: list[list[int]], functions: int) -> tuple[CallNode, ...]:
     return nodes
 
 
-def _function(row: list[Any], inclusive: int | None) -> FunctionCount:
+def _function(
+    row: list[Any], inclusive: int | None, shared: Mapping[str, Mapping[int, int]]
+) -> FunctionCount:
     symbol, module, instructions, entered, *columns = row
+    copies = {} if module else shared.get(symbol, {})
     symbol, module = named(symbol, module)
     return FunctionCount(
         symbol=symbol,
@@ -274,6 +279,7 @@ def _function(row: list[Any], inclusive: int | None) -> FunctionCount:
         strings=_strings(columns[:3]),
         caches=_caches(columns[3:]),
         modelled=_modelled(columns[3:]),
+        copies=tuple(sorted(copies.items())),
     )
 
 

@@ -11,6 +11,7 @@ import base64
 import itertools
 import re
 import zlib
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -19,7 +20,7 @@ from typing import Any
 
 from ktrial.machines.guest_programs import ksymbols
 from ktrial.machines.qemu.snapshot import SHOWN
-from ktrial.model.profile import GENERATED, UNKNOWN, PageCount, ProgramCount, StringCounts
+from ktrial.model.profile import GENERATED, UNKNOWN, PageCount, ProgramCount, StringCounts, without_numbers
 from ktrial.target import Collect, Push, Run, Start, Step, StepResult
 
 Line = dict[str, Any]
@@ -63,11 +64,13 @@ def merge(lines: Sequence[Line]) -> Line:
     regions = [
         line if line["operations"]["count"] else line | {"operations": _the_whole(line)} for line in lines
     ]
-    return regions[0] if len(regions) == 1 and not _has_twins(regions[0]) else _merged(regions)
+    copies = _without_addresses(regions)
+    merged = regions[0] if len(regions) == 1 and not _has_twins(regions[0]) else _merged(regions)
+    return merged | {"copies": copies} if copies else merged
 
 
 def _has_twins(line: Line) -> bool:
-    """Whether several rows have one name: pieces of generated code that were given theirs."""
+    """Whether several rows have one name: functions that share it, or pieces of generated code."""
     rows = line["functions"]
     return len({(row[0], row[1]) for row in rows}) < len(rows)
 
@@ -191,6 +194,67 @@ def _counts(part: Line, name: str, only: int) -> list[int]:
     if name not in part:
         raise ValueError("operations of several regions can be merged with each one's count only (vector)")
     return list(part[name])
+
+
+# Functions of the image that share a name: the plugin is told where each begins, as a part of its name.
+#
+# Debian's 6.12 has 647 such names. Their rows become one row of that name, beside which is kept what ran at
+# which address: whether it was the function that a patch changes, its name does not tell.
+
+_AT = "~"
+"""Between a function's name and its address; no symbol's name has it."""
+_IN_IMAGE = re.compile(r"^([0-9a-f]{16}) [tTwW] (\S+)$", re.MULTILINE)
+_COLD = re.compile(r"(.+)(\.cold(?:\.\d+)?)")
+_SECTION_MARK = re.compile(r"_[se]?text|_[se]inittext|__\w*text_(?:start|end)")
+_FREES_MODULES = "free_module"
+"""By its name the plugin knows when modules' symbols tell nothing any more (crates/insn/src/functions.rs)."""
+
+
+@lru_cache(maxsize=4)
+def told_apart(kallsyms: str) -> str:
+    """The table of symbols with the addresses of functions that share a name, compilers' numbers apart.
+
+    Modules lie elsewhere in each boot, so that their addresses tell nothing.
+    """
+    names_at: dict[str, list[str]] = defaultdict(list)
+    places: dict[str, set[str]] = defaultdict(set)
+    for address, name in _IN_IMAGE.findall(kallsyms):
+        if not _SECTION_MARK.fullmatch(name):
+            names_at[address].append(name)
+            places[name].add(address)
+    counts = Counter(key for names in names_at.values() for key in set(map(without_numbers, names)))
+    # All names of one place are made longer alike, so that the plugin prefers the one that it did before.
+    shared = {
+        address
+        for address, names in names_at.items()
+        if any(counts[without_numbers(name)] > 1 for name in names)
+    }
+
+    def line(match: re.Match[str]) -> str:
+        address, name = match.groups()
+        if _SECTION_MARK.fullmatch(name) or name.startswith(_FREES_MODULES):
+            return match[0]
+        cold = _COLD.fullmatch(name)
+        parents = places.get(cold[1], set()) if cold else set()
+        if cold and len(parents) == 1 and parents <= shared:
+            # The plugin puts it to the function whose name it begins with.
+            return f"{match[0].removesuffix(cold[2])}{_AT}{min(parents)}{cold[2]}"
+        return f"{match[0]}{_AT}{address}" if address in shared else match[0]
+
+    return _IN_IMAGE.sub(line, kallsyms)
+
+
+def _without_addresses(regions: Iterable[Line]) -> dict[str, dict[int, int]]:
+    """Take the addresses out of the rows' names: name → address → instructions."""
+    copies: dict[str, dict[int, int]] = {}
+    for region in regions:
+        for row in region["functions"]:
+            name, at, address = row[0].partition(_AT)
+            if at:
+                row[0] = name
+                counted = copies.setdefault(name, {})
+                counted[int(address, 16)] = counted.get(int(address, 16), 0) + row[2]
+    return copies
 
 
 _PAGE = 4096
