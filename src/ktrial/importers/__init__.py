@@ -19,8 +19,9 @@ from ktrial.model.imported import Family, Group, Imported, Rounded, Summary
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.program_outputs import Measured, OutputDamaged, OutputEmpty, OutputFormat, Report
 from ktrial.program_outputs.logs import read_log
-from ktrial.program_outputs.places import line_of
+from ktrial.program_outputs.places import extent, line_of, names_line
 from ktrial.program_outputs.units import converted, converts
+from ktrial.text_lines import lines_of
 
 __all__ = [
     "LARGEST_MIB",
@@ -67,8 +68,9 @@ def read(file: SourceFile) -> tuple[Importer, Imported]:
     for importer in importers:
         if importer.recognises(file):
             return importer, importer.read(file)
+    first = next((at for at, line in enumerate(lines_of(file.text), start=1) if line.strip()), 1)
     raise ImportFailed(
-        f"{file.path} is in no format that ktrial reads.",
+        f"{file.path}, line {first}: this is in no format that ktrial reads.",
         hint="ktrial workload formats lists what is read; a CSV file with a header, a column that names the "
         "groups and one of numbers always works",
     )
@@ -353,10 +355,11 @@ class ProgramOutput:
             report = read_log(file.text, self.format)
         except OutputDamaged as error:
             line = line_of(file.text, error.where, error.problem)
-            where = error.where if line is None else f"line {line}, {error.where}"
+            place = extent(file.text, error.problem) if line is None else f"line {line}"
+            where = error.where if names_line(error.where) else f"{place}, {error.where}"
             raise MeasurementsDamaged(file.path, self.name, where, error.problem) from error
         except OutputEmpty as error:
-            raise NoMeasurements(file.path, self.name, error.problem) from error
+            raise NoMeasurements(file.path, self.name, error.problem, text=file.text) from error
         in_groups = self.format.of_groups and not file.label
         families = _of_groups(file, report) if in_groups else _of_metrics(file, report)
         return Imported(

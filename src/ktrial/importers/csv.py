@@ -58,7 +58,7 @@ class _Reader:
         families = tuple(family for family in family_list if family.groups)
         if not families:
             problem = f"no row has a number in {self._columns.value}"
-            raise NoMeasurements(file=self._file.path, format="csv", problem=problem)
+            raise NoMeasurements(self._file.path, "csv", problem, text=self._file.text)
         return families
 
     def warnings(self) -> tuple[DataWarning, ...]:
@@ -379,10 +379,10 @@ def _check_value(file: SourceFile, columns: Columns, table: Table) -> None:
         hint = (
             f"--value {shlex.quote(columns.value)} reads the first, --value '{columns.value} (2)' the second"
         )
-        raise NoMeasurements(file.path, "csv", problem, hint)
+        raise NoMeasurements(file.path, "csv", problem, hint, file.text)
     if any(number(name) is not None for name in header):
         hint = "put a line with the columns' names above the numbers"
-        raise NoMeasurements(file.path, "csv", f"its header is {some_of(header)}", hint)
+        raise NoMeasurements(file.path, "csv", f"{where}: its header is {some_of(header)}", hint)
     if not columns.candidates:
         problem = f"{where}: no column is one of numbers ({some_of(header)})"
         raise NoMeasurements(file.path, "csv", problem, "name the column of numbers: --value COLUMN")

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ktrial.errors import KtrialError
+from ktrial.program_outputs.places import extent
 
 _PLACE, _PROBLEM = 44, 90
 """Characters of a message: with a file's name it has 200 at most."""
@@ -43,6 +44,8 @@ class NoMeasurements(ImportFailed):
 
     hint = "look at the file; a run that failed leaves one like this"
 
-    def __init__(self, file: Path, format: str, problem: str, hint: str = "") -> None:
-        text = f"{file}, taken for {format}, holds no measurements: {_short(problem, _PROBLEM)}."
-        super().__init__(text, hint=hint or self.hint)
+    def __init__(self, file: Path, format: str, problem: str, hint: str = "", text: str = "") -> None:
+        """`text` is the file's, where the problem names no line."""
+        where = f"{extent(text, problem)}: " if text and not problem.startswith("line ") else ""
+        message = f"{file}, taken for {format}, holds no measurements: {where}{_short(problem, _PROBLEM)}."
+        super().__init__(message, hint=hint or self.hint)

@@ -49,7 +49,7 @@ class Phoronix:
             if groups:
                 families.append(_family(result, groups, stamps))
         if not families:
-            raise NoMeasurements(file=file.path, format=self.name, problem="no result has numbers")
+            raise NoMeasurements(file.path, self.name, "no result has numbers", text=file.text)
         return Imported(
             source=file.name, format=self.name, families=tuple(families), warnings=tuple(warnings)
         )

@@ -85,10 +85,10 @@ def table_of(file: SourceFile) -> Table:
     comments = [line for _, line in numbered if line.lstrip().startswith(_COMMENT)]
     begins = _begins([line.strip() for _, line in numbered])
     if begins is None and len(comments) == len(numbered):
-        raise NoMeasurements(file=file.path, format="csv", problem="every line is a comment")
+        raise NoMeasurements(file.path, "csv", "every line is a comment", text=file.text)
     lines, remarks = _lines(file, begins, numbered)
     if not lines:
-        raise NoMeasurements(file=file.path, format="csv", problem="every cell is empty")
+        raise NoMeasurements(file.path, "csv", "every cell is empty", text=file.text)
     (first, names), *below = lines
     header, below, of_names = with_names([name.strip() for name in names], below)
     _check_header(file, first, header)
@@ -98,7 +98,7 @@ def table_of(file: SourceFile) -> Table:
         if len(cells) != len(header):
             raise _damaged(file, line, f"{len(cells)} cells, where the header has {len(header)}")
     if not below:
-        raise NoMeasurements(file=file.path, format="csv", problem="there is a header and nothing below it")
+        raise NoMeasurements(file.path, "csv", "there is a header and nothing below it", text=file.text)
     rows = [
         CsvLine(line, dict(zip(header, (cell.strip() for cell in cells), strict=True)))
         for line, cells in below

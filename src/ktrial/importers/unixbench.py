@@ -107,7 +107,7 @@ class UnixBench:
                 by_copies.setdefault(run.copies, []).append(run)
         if not by_copies:
             problem = "no line has baseline, result and index"
-            raise NoMeasurements(file=file.path, format=self.name, problem=problem)
+            raise NoMeasurements(file.path, self.name, problem, text=file.text)
         named = [item for of_copies in by_copies.values() for item in _named(file, of_copies)]
         return Imported(
             source=file.name,

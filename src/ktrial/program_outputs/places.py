@@ -42,6 +42,23 @@ def line_of(text: str, where: str, problem: str) -> int | None:
     return None if at is None else at + 1
 
 
+def names_line(where: str) -> bool:
+    """Whether a reader has said the line itself."""
+    return _LINE.search(where) is not None
+
+
+def extent(text: str, problem: str) -> str:
+    """The line that a problem quotes, else all of the text: `line 9`, `lines 1 to 14`."""
+    lines = list(lines_of(text))
+    last = max((at for at, line in enumerate(lines, start=1) if line.strip()), default=1)
+    parts = problem.split(": ")
+    quotes = [": ".join(parts[at:]).strip(" .'\"") for at in range(1, len(parts))]
+    for quote in (each for each in quotes if len(each) > _SHORTEST):
+        if (at := _first(range(len(lines)), lines, [quote])) is not None:
+            return f"line {at + 1}"
+    return f"lines 1 to {last}" if last > 1 else "line 1"
+
+
 def _value(problem: str) -> str:
     """What the problem quotes, or the number that it begins with."""
     quoted = _QUOTED.search(problem)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.support.places import FOREIGN, PROGRAM_OUTPUTS
 
-from ktrial import importers
+from ktrial import importers, program_outputs
 from ktrial.analysis.audit import audit
 from ktrial.importers import SourceFile
 from ktrial.importers.errors import ImportFailed
@@ -128,3 +128,9 @@ def test_a_changed_line_is_noticed(file: str, change: str) -> None:
         if not is_noticed(change, before, read(name, changed)):
             unnoticed.append((at + 1, lines[at]))
     assert unnoticed == []
+
+
+def test_each_importer_has_a_file_whose_lines_are_changed() -> None:
+    """Those of programs' outputs are changed in test_every_line.py."""
+    own = set(importers.installed()[0]) - set(program_outputs.installed()[0])
+    assert {importers.read(SourceFile(Path(name), text))[0].name for name, text in FILES.values()} == own

@@ -79,3 +79,8 @@ def test_a_changed_line_is_noticed(format: OutputFormat, file: Path, change: str
         if not (is_noticed if change == "removed" else is_whole)(before, after):
             unnoticed.append((at + 1, lines[at]))
     assert unnoticed == []
+
+
+def test_each_format_has_a_file_whose_lines_are_changed() -> None:
+    changed = {format.name for format, file in FILES if seen(format, file.read_text())}
+    assert changed == set(program_outputs.installed()[0])

@@ -84,7 +84,7 @@ class Hey:
         """How many good answers there are."""
         codes = re.findall(r"^[ \t]+\[(\d+)\]\s+(\d+) responses$", text, re.MULTILINE)
         if bad := [code for code, _ in codes if not code.startswith(("2", "3"))]:
-            problem = f"not all requests were answered: status {', '.join(bad)}"
+            problem = f"not all requests were answered: [{bad[0]}]"
             raise OutputEmpty(format=self.name, problem=problem)
         return sum(measured(count, self.name, f"status {code}") for code, count in codes)
 
