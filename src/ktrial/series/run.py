@@ -72,6 +72,10 @@ class SeriesRun:
     tell: Callable[[str], None]
     candidates: tuple[WorkloadUse, ...] = ()
     """Workloads to choose from, where none are asked for."""
+    first: tuple[WorkloadUse, ...] = ()
+    """Workloads that are measured in any case, where none are asked for: the tree's rules name them."""
+    notes: tuple[str, ...] = ()
+    """What the report says beside the series' own notes."""
     each_alone: bool = False
     """Whether each patch is measured alone on the base too."""
     rebuild_every: int = 0
@@ -107,7 +111,8 @@ class SeriesRun:
         readers = [name for step in steps for name in step.readers]
         coverage = self._coverage(base, (*changed, *readers))
         copies = copies_in(base, shared_in((*changed, *readers)))
-        selection = selected(changed, coverage.profiles, readers=readers, copies=copies)
+        first = [use.label for use in self.first]
+        selection = selected(changed, coverage.profiles, readers=readers, copies=copies, first=first)
         uses = self.measurement.workloads or self._uses(selection, coverage)
         fault_point("series.selected")
         measurement = replace(self.measurement, workloads=uses)
@@ -183,7 +188,7 @@ class SeriesRun:
             uses = [choice.use for choice in selection.chosen]
         else:
             uses = [candidate for candidate in self.candidates if candidate.label not in coverage.failed]
-        return tuple({use.label: use for use in (*uses, NULL_CONTROL)}.values())
+        return tuple({use.label: use for use in (*self.first, *uses, NULL_CONTROL)}.values())
 
 
 def _about() -> str:
@@ -253,6 +258,7 @@ class _Comparing:
             self._counted,
             tuple(limits.items()),
             (
+                *self.series_run.notes,
                 *(f"patch {number} was not measured: {why}" for number, why in problems.items()),
                 *(f"{warning.text}: {warning.advice}" for warning in raised(limits)),
             ),

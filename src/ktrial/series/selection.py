@@ -55,13 +55,22 @@ def selected(
     most: int = MOST_WORKLOADS,
     readers: Iterable[str] = (),
     copies: Copies = MappingProxyType({}),
+    first: Collection[str] = (),
 ) -> Selection:
-    """The workloads that execute these functions, at most `most`; `readers`: of data that is changed."""
+    """The workloads that execute these functions, at most `most`; `readers`: of data that is changed.
+
+    `first`: labels of those that are measured in any case, and have their places before all others.
+    """
     names = tuple(sorted(set(changed)))
     reading = tuple(sorted(set(readers).difference(names)))
     telling = frozenset(names + reading)
     fitting = [choice for use, profile in profiles if (choice := _choice(use, profile, telling, copies))]
     left, chosen, covered = sorted(fitting, key=_by_share), list[Choice](), set[str]()
+    for choice in [choice for choice in left if choice.use.label in first]:
+        left.remove(choice)
+        chosen.append(choice)
+        covered.update(choice.functions)
+    most += len(chosen) - len(first)
     while left and len(chosen) < most:
         # max takes the first of equals: the list is in the order of shares.
         best = max(left, key=lambda choice: len(set(choice.functions) - covered))

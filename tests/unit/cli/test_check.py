@@ -248,6 +248,20 @@ def test_source_alone_means_the_tree_that_ktrial_stands_in(
     assert f"source:{source}: building: 50 files" in result.messages
 
 
+def test_the_trees_own_file_names_workloads_and_limits(cli: Here, source: Path) -> None:
+    file = source / ".ktrial.toml"
+    file.write_text('[paths."mm/"]\nworkloads = ["fork"]\nmax = "+30%"\n')
+    cli.builds("slow")
+    command = ("check", "--source", source, "--against", GOOD)
+    result = cli.run(*command)
+    assert (result.status, "pipe" in result.output) == (0, False), result
+    assert ".ktrial.toml: mm: fork, +30\u00a0%" in result.messages
+    assert cli.run(*command, "--max", "+1%").status == 1
+    file.write_text('[paths."mm/"]\nlimit = "+30%"\n')
+    assert cli.run(*command).status == 2
+    assert cli.run(*command, *FORK, "--max", "+1%").status == 1, "it is not read where it would say nothing"
+
+
 def test_a_bisection_over_builds_finds_its_way_by_the_exit_codes(cli: Here, source: Path) -> None:
     """What git would do: good, skipped and bad commits, told by nothing but the exit codes."""
     cli.builds("good")

@@ -112,6 +112,27 @@ def test_a_dry_run_builds_and_boots_nothing(ktrial: CommandLine, tmp_path: Path)
     assert planned.startswith(f"at most 3 kernels to compile {again}, 3 to boot and 9 trials to run;")
 
 
+def test_the_trees_own_file_names_workloads_and_limits_by_path(ktrial: CommandLine, tmp_path: Path) -> None:
+    a_series(tmp_path / "q", "cost-fork-20")
+    tree = a_source_tree(tmp_path / "linux")
+    file = tree / ".ktrial.toml"
+    file.write_text('[paths."mm/"]\nworkloads = ["fork"]\nmax = "+3%"\n[paths."fs/"]\nmax = "+0.5%"\n')
+    command = ("series", "--quilt", "q", "--onto", "linux", "--trust")
+    by_file = "by .ktrial.toml of the base: mm: fork, +3 %"
+    planned = ktrial(*command, "--dry-run").output.replace("\u00a0", " ")
+    assert f"note: {by_file}" in planned
+    result = ktrial(*command, *FORK, "-v")
+    assert result.status == 0, "2 % is within the tree's 3 %"
+    assert by_file in " ".join(result.output.replace("\u00a0", " ").split())
+    assert ktrial(*command, *FORK, "--max", "+1%").status == 1, "the command line counts first"
+    file.write_text('[paths."mm/"]\nworkloads = ["mmap"]\nmax = "+3%"\n')
+    assert json.loads(ktrial(*command, "--json").output)["workloads"][0] == "mmap"
+    file.write_text('[paths."mm/"]\nworkloads = ["./run-me.sh"]\n')
+    refused = ktrial(*command, *FORK)
+    assert (refused.status, 'there is no workload "./run-me.sh"' in refused.messages) == (2, True), refused
+    assert ktrial(*command, *FORK, "--max", "+3%").status == 0, "it is not read where it would say nothing"
+
+
 def test_what_is_fetched_of_a_source_package_is_told(
     ktrial: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

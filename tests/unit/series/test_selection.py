@@ -65,6 +65,13 @@ def test_where_places_are_few_the_one_that_covers_most_comes_first_and_the_rest_
     assert [choice.use.name for choice in selection.left_out] == ["large", "small"]
 
 
+def test_workloads_that_are_measured_in_any_case_have_their_places_before_the_others() -> None:
+    some = [profile("small", a=1), profile("wide", a=1, b=1), profile("large", b=900), profile("mmap", c=5)]
+    selection = selected(["a", "b"], some, most=3, first=["small", "mmap"])
+    assert [choice.use.name for choice in selection.chosen] == ["large", "small"]
+    assert [choice.use.name for choice in selection.left_out] == ["wide"]
+
+
 def test_who_reads_changed_data_is_looked_for_as_who_runs_changed_code() -> None:
     some = [profile("hackbench", sched_slice=9), profile("pipe", pipe_write=5), profile("fork", copy=1)]
     selection = selected(["pipe_write"], some, readers=["sched_slice", "place_entity"])

@@ -1,6 +1,7 @@
 """`ktrial check` and `check baseline`: is a kernel within a limit of another one?"""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -29,6 +30,7 @@ from ktrial.cli.options.kernel_measurement import (
     Limits,
     MeasurementOptions,
 )
+from ktrial.cli.options.workloads import workload_names_of
 from ktrial.cli.running.preflight import check_first
 from ktrial.cli.studies import DAMAGED, open_existing, open_store, registry, tell_left_out
 from ktrial.format import number_format
@@ -37,6 +39,7 @@ from ktrial.format.sanitize import one_line
 if TYPE_CHECKING:
     from ktrial.experiment.regression_check import Baseline
     from ktrial.model.regression_check import RegressionCheck
+    from ktrial.studyfile.tree_rules import TreeRules
 
 Summary = Annotated[
     Path | None,
@@ -87,8 +90,11 @@ def check(
     named = named_by(arguments)
     older, tested = _older_and_tested(named.kernels, against, kernel)
     words, workloads = users_command(context), [*named.workloads, *(options.workload or ())]
-    if not (workloads or words) and _is_kernel(older):
-        workloads = ["quick"]
+    if not words and _is_kernel(older):
+        rules = _rules(tested.source) if not (workloads and maximum) else None
+        workloads = workloads or [*(rules.workloads if rules else ())] or ["quick"]
+        if rules and not maximum:
+            maximum = rules.options(workload_names_of(workloads))
     options = replace(options, words=words, workload=workloads or None)
     check_and_print(
         tested.selection(),
@@ -123,6 +129,21 @@ def _older_and_tested(
             hint="ktrial check 6.1 6.12; or --against BASELINE, --source DIR",
         )
     return against, options
+
+
+def _rules(source: str | None) -> "TreeRules | None":
+    """What the `.ktrial.toml` of the tree says, of whatever paths; None without one. Raises as `rules_in`."""
+    from ktrial.kernels.errors import SourceUnusable
+    from ktrial.studyfile.tree_rules import NAME, rules_in
+    from ktrial.workloads import DEFAULT, DISK
+
+    rules = None
+    with suppress(SourceUnusable):  # what is wrong with a source is told where it is built
+        rules = rules_in(source, (*DEFAULT, *DISK)) if source is not None else None
+    if rules is None or not rules.rules:
+        return None
+    say(f"{NAME}: {'; '.join(map(str, rules.rules))}")
+    return rules
 
 
 def _is_kernel(name: str) -> bool:

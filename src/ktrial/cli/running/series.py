@@ -16,7 +16,7 @@ from ktrial.cli.console import messages, output, print_json
 from ktrial.cli.options import kernel_measurement
 from ktrial.cli.options.counting import on_model
 from ktrial.cli.options.kernel_measurement import BuildOptions, measurement
-from ktrial.cli.options.workloads import named_workloads
+from ktrial.cli.options.workloads import named_workloads, use_of
 from ktrial.cli.render.explanation import explanation_as_json
 from ktrial.cli.render.next_step import same_command
 from ktrial.cli.render.screen import Screen
@@ -48,6 +48,7 @@ from ktrial.series.commit_ranges import run_sparsely
 from ktrial.series.errors import SeriesNotChosen
 from ktrial.series.run import REBUILD_EVERY, Estimate, SeriesRun, estimate, refusals
 from ktrial.store.store import Store
+from ktrial.studyfile.tree_rules import TreeRules, rules_in
 
 if TYPE_CHECKING:
     from ktrial.cli.commands.series import SeriesOptions
@@ -97,6 +98,19 @@ class MeasuredSeries:
             problem = f"its base-commit {commit[:12]} is not in {tree}"
             raise SeriesNotChosen(problem, hint="--git DIR names a tree that has it; or give --onto SOURCE")
         return f"git:{tree.expanduser().absolute()}@{commit}"
+
+    @cached_property
+    def rules(self) -> TreeRules:
+        """What the base's `.ktrial.toml` says of the paths that the series changes. Raises as `rules_in`.
+
+        It is not read where the command line names workloads and limits.
+        """
+        options = self.options
+        if options.maximum and (options.workload_names or options.words):
+            return TreeRules()
+        names = (*workloads.DEFAULT, *workloads.DISK)
+        paths = [path for patch in self.series.patches for path in patch.paths]
+        return rules_in(self.series.base, names).of(paths)
 
     def _check(self) -> None:
         """Raise SeriesNotChosen where it is not one series that is meant."""
@@ -162,7 +176,9 @@ class MeasuredSeries:
         count = len(series.patches)
         version = f"{series.version} of " if series.version else ""
         lines = [f"{version}{count} {'patch' if count == 1 else 'patches'} onto {series.base}"]
-        lines += [f"note: {note}" for note in series.notes]
+        lines += [
+            f"note: {note}" for note in (*series.notes, *([str(self.rules)] if self.rules.rules else []))
+        ]
         if refused is not None:
             for patch in series.patches:
                 files = number_format.counted(len(patch.paths), "file")
@@ -206,10 +222,11 @@ class MeasuredSeries:
         )
 
     def _planned(self, store: Store, observer: StepLines) -> SeriesRun:
-        options = self.options
+        options, rules = self.options, self.rules
 
         def limits(uses: Sequence[WorkloadUse]) -> dict[str, float]:
-            return kernel_measurement.limits(options.maximum or [], tuple(uses))
+            asked = kernel_measurement.limits(options.maximum or [], tuple(uses))
+            return asked if options.maximum else rules.limits(asked)
 
         # A mistake is told before anything is built.
         candidates, measured = self._candidates(), self._measurement()
@@ -222,6 +239,8 @@ class MeasuredSeries:
             runs=kernel_measurement.runs(store, observer, options.jobs),
             tell=lambda text: messages().print(one_line(text), markup=False, highlight=False),
             candidates=candidates,
+            first=() if measured.workloads else tuple(map(use_of, rules.workloads)),
+            notes=(str(rules),) if rules.rules else (),
             limits=limits,
             each_alone=options.each_alone,
             rebuild_every=options.rebuild,
