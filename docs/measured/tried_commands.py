@@ -16,7 +16,7 @@ class TriedProgram:
     """Programs that have to be installed."""
     command: tuple[str, ...]
     prepare: str = ":"
-    """A script of the shell, in the program's own empty directory."""
+    """A script of the shell, in the program's own empty directory, where only root may look."""
     memory_mib: int = 0
     """More than its files need."""
 
@@ -86,7 +86,8 @@ cd repo
 git add .
 git -c user.name=a -c user.email=a@b commit -qm a
 """
-_STRESSORS = "cpu pipe fork futex mmap switch timer sem getdent fault"
+_STRESSORS = "cpu pipe fork futex mmap switch timer sem-sysv getdent fault"
+"""`sem`, of POSIX, waits for ever in the version of Debian 12."""
 _LMBENCH = """
 for c in null read write stat open; do /opt/lmbench/lat_syscall -N 1 -W 0 $c /etc/passwd 2>&1; done
 /opt/lmbench/lat_pipe -N 1 -W 0 2>&1
@@ -144,11 +145,13 @@ wait
 """
 _POSTGRES = """
 PATH=$(echo /usr/lib/postgresql/*/bin):$PATH
-mkdir data
-chown postgres data
-setpriv --reuid=postgres --regid=postgres --clear-groups \\
-    initdb -D $PWD/data -U postgres --auth=trust --no-sync
+made=$(mktemp -d /tmp/tried-initdb-XXXXXX)
+chown postgres $made
+(cd $made && setpriv --reuid=postgres --regid=postgres --clear-groups \\
+    initdb -D $made/data -U postgres --auth=trust --no-sync)
+cp -r $made/data data
 chown -R root data
+rm -rf $made
 """
 _POSTGRES_RUN = """
 PATH=$(echo /usr/lib/postgresql/*/bin):$PATH
@@ -227,7 +230,7 @@ _ALL = (
     TriedProgram(
         "stress-ng (10)",
         ("stress-ng",),
-        _shell(f"for s in {_STRESSORS}; do stress-ng -q --$s 1 --$s-ops 20; done"),
+        _shell(f"for s in {_STRESSORS}; do stress-ng -q --$s 1 --$s-ops 20 --mmap-bytes 1M; done"),
     ),
     TriedProgram("lmbench", ("/opt/lmbench/lat_syscall",), _shell(_LMBENCH)),
     TriedProgram("sysbench", ("sysbench",), ("sysbench", "cpu", "--events=20", "--time=0", "run")),
