@@ -293,14 +293,15 @@ def _counted_trials(query: AttributionQuestion, guests: Guests) -> list[Trial]:
     trials = []
     for treatment in (query.before, query.after):
         progress = observer.progress_of(kernel_name(query.study, treatment))
-        job = _job(query, treatment, obtained(query.study, treatment, resources, progress), resources)
+        job = job_of(query, treatment, obtained(query.study, treatment, resources, progress), resources)
         observer.preparing(job.boot, f"counting {query.workload} by function")
         planned = PlannedTrial(order=0, block=0, treatment=treatment, perturbation=unchanged)
         trials.append(run_trial(machine, planned, (job,)))
     return trials
 
 
-def _job(query: AttributionQuestion, treatment: Treatment, kernel: Kernel, resources: Resources) -> Job:
+def job_of(query: AttributionQuestion, treatment: Treatment, kernel: Kernel, resources: Resources) -> Job:
+    """What a trial of one of the two does: the one workload. The query's study has to be resolved."""
     only = query.study.model_copy(update={"workloads": (query.use,)})
     (job,) = jobs_of(only, treatment, kernel, resources)
     return job
@@ -327,7 +328,7 @@ class _Boots:
             else:
                 kernel = self._cached(kernel_name(study, treatment))
             if trial is None or trial.provenance.kernel_digest in ("", kernel.digest):
-                return _job(self._query, treatment, kernel, self._sources).boot
+                return job_of(self._query, treatment, kernel, self._sources).boot
         return None
 
     def values(self, boot: Boot) -> KernelValues | None:

@@ -53,12 +53,12 @@ def profile(
     observer: Observer | None = None,
     resources: Resources | None = None,
     caches: CacheShapes | None = None,
-    by_address_of: str = "",
+    by_address_of: tuple[str, ...] = (),
 ) -> Profile:
     """Profile the kernel of `settings`, on a machine as they say, in the workload.
 
     `machine`: None is the one that they name. `caches`: model these, too (several times slower; machine
-    `exact` only). `by_address_of`: a function of which each address is counted by itself
+    `exact` only). `by_address_of`: functions of which each address is counted by itself
     (`ktrial.kernels.source_lines`), without calls. Raises KernelError, WorkloadError (NoMarkedRegion among
     them), NoPluginHere, NoSymbolsInGuest, GuestEnded, GuestError, MachineError.
     """
@@ -86,7 +86,7 @@ def profile_job(
     machine: ExactMachine | ParallelMachine,
     job: Job,
     caches: CacheShapes | None = None,
-    by_address_of: str = "",
+    by_address_of: tuple[str, ...] = (),
 ) -> Profile:
     """Profile one job, whose boot may have any parameters. Raises as `profile`, but for the kernel."""
     settings = tuple(setting.step for setting in job.settings)

@@ -6,7 +6,7 @@ around it. What was found of a function is kept beside the debugging information
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -39,21 +39,25 @@ _BEFORE_SOURCE = re.compile(r"^.*?/build_[^/]+/|^(?:.*/)?\.\./|^/(?:source|build
 """What stands before a path below the source: where Debian or ktrial builds, or a way out of there."""
 
 
-def by_address(symbols: str, function: str) -> str:
-    """The table of symbols (lines of /proc/kallsyms), with each byte of the function as a symbol of its own.
+def by_address(symbols: str, functions: Sequence[str]) -> str:
+    """The table of symbols (lines of /proc/kallsyms), with each byte of the functions as a symbol of its own.
 
-    So instructions are counted by address. Raises NoSuchFunction.
+    So instructions are counted by address. A function comes with its part that GCC holds for cold. Raises
+    NoSuchFunction.
     """
     parsed = parse_symbols(symbols)
     starts = sorted({symbol.address for symbol in parsed})
-    names = {_COLD.sub("", symbol.name) for symbol in parsed if not symbol.module}
-    if function not in names:
-        raise NoSuchFunction(name=function, similar=nearest(function, names))
-    replaced = {
-        symbol.address for symbol in parsed if not symbol.module and _COLD.sub("", symbol.name) == function
-    }
+    of_image = [symbol for symbol in parsed if not symbol.module]
+    names = {name for symbol in of_image for name in (symbol.name, _COLD.sub("", symbol.name))}
+    if missing := [function for function in functions if function not in names]:
+        raise NoSuchFunction(name=missing[0], similar=nearest(missing[0], names))
+    replaced: dict[int, str] = {}
+    for symbol in of_image:
+        for name in (symbol.name, _COLD.sub("", symbol.name)):
+            if name in functions:
+                replaced.setdefault(symbol.address, name)
     lines = [line for line in lines_of(symbols) if int(line.split(" ", 1)[0], 16) not in replaced]
-    for start in sorted(replaced):
+    for start, function in sorted(replaced.items()):
         after = bisect_right(starts, start)
         end = min(starts[after] if after < len(starts) else start + 1, start + _LONGEST)
         lines += (f"{address:016x} t {function}{_AT}{address:x}" for address in range(start, end))

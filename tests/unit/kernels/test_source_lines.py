@@ -80,7 +80,7 @@ def test_what_was_found_of_a_function_is_kept_by_build_id(program: Path, tmp_pat
 
 
 def test_each_byte_of_the_function_is_a_symbol_of_its_own() -> None:
-    table = by_address(KALLSYMS, "asked")
+    table = by_address(KALLSYMS, ["asked"])
     named = [line.split()[2] for line in table.splitlines()]
     assert named == [
         *("before", "asked@ffffffff81000010", "asked@ffffffff81000011", "asked@ffffffff81000012", "after"),
@@ -90,10 +90,20 @@ def test_each_byte_of_the_function_is_a_symbol_of_its_own() -> None:
     assert address_in("after") is None
 
 
+def test_bytes_of_several_functions_are_told_apart() -> None:
+    places = [
+        address_in(line.split()[2]) for line in by_address(KALLSYMS, ["asked.cold", "last"]).splitlines()
+    ]
+    assert [place for place in places if place] == [
+        ("asked.cold", 0xFFFF_FFFF_8100_0020),
+        *(("last", address) for address in range(0xFFFF_FFFF_8100_0021, 0xFFFF_FFFF_8101_0021)),
+    ]
+
+
 @pytest.mark.parametrize("name", ["aksed", "of_module"])
 def test_a_function_that_the_image_has_not_is_named(name: str) -> None:
     with pytest.raises(NoSuchFunction, match=f"no function {name}"):
-        by_address(KALLSYMS, name)
+        by_address(KALLSYMS, ["last", name])
 
 
 @pytest.mark.parametrize(
@@ -107,6 +117,16 @@ def test_a_function_that_the_image_has_not_is_named(name: str) -> None:
 )
 def test_files_are_called_as_below_the_source(path: str) -> None:
     assert below_source(path) == "mm/memory.c"
+
+
+def test_lines_of_functions_that_were_counted_together_are_told_apart(program: Path) -> None:
+    first, second = ({each.address for each in disassembled(program, name)} for name in ("swallows", "plain"))
+    counts = {(f"swallows@{address:x}", ""): 3 for address in first} | {
+        (f"plain@{address:x}", ""): 5 for address in second
+    }
+    counted = a_profile(counts)
+    assert lines_of(counted, "swallows", program).instructions == 3 * len(first)
+    assert lines_of(counted, "plain", program).instructions == 5 * len(second)
 
 
 def test_lines_sum_to_the_function(program: Path) -> None:

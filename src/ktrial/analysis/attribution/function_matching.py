@@ -527,15 +527,16 @@ def _names_of(files: FunctionFiles) -> frozenset[str]:
     if id(files) not in _named:
         if len(_named) >= _MOST_KERNELS:
             _named.clear()
-        _named[id(files)] = files, frozenset(map(_source_name, files.functions))
+        _named[id(files)] = files, frozenset(map(source_name, files.functions))
     return _named[id(files)][1]
 
 
 def _key(symbol: str, module: str) -> Key:
-    return _source_name(symbol), module
+    return source_name(symbol), module
 
 
-def _source_name(symbol: str) -> str:
+def source_name(symbol: str) -> str:
+    """A function's name in the source: `fault_around` of `fault_around.isra.0.cold`."""
     # Few of a kernel's 100,000 functions have anything appended.
     return _APPENDED.sub("", symbol) if "." in symbol else symbol
 

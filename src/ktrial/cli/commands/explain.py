@@ -128,6 +128,7 @@ def explain(
     proving: ProveOptions,
     behind: CommitOptions,
     files: DifferenceFiles,
+    lines: str | None = Option(None, metavar="FUNCTION", help="Open this row: count it by source line."),
     top: int = Option(20, min=1, metavar="N", help="With -v: how many functions to show."),
     verbose: Verbose = False,
     all_: bool = Option(False, "--all", help="Print all functions, and all that differs."),
@@ -151,6 +152,11 @@ def explain(
     options = replace(_with_arguments(options), words=users_command(context))
     if behind.range and not behind.commits:
         raise BadOption("--range", "it goes with --commits: the tree that has the commits")
+    if lines is not None:
+        _refuse_with_lines(options, proving, behind, files)
+        most = None if all_ else top
+        _explain_lines(options, lines, whole=verbose or all_, most=most, json=json)
+        return
     if behind.commits:
         _explain_commits(options, proving, behind, files, top=top if verbose or all_ else None, json=json)
         return
@@ -172,6 +178,33 @@ def explain(
     print_explained(
         attribution, citations, proof, output(), by=options.by, top=None if all_ else top, everything=all_
     )
+
+
+def _explain_lines(
+    options: ExplainOptions, function: str, *, whole: bool, most: int | None, json: bool
+) -> None:
+    from ktrial.cli.running.source_lines import lines_behind, print_lines_as_json, print_lines_behind
+
+    attribution, opened = lines_behind(options, function)
+    if json:
+        print_lines_as_json(opened)
+    else:
+        print_lines_behind(attribution, opened, output(), whole=whole, most=most)
+
+
+def _refuse_with_lines(
+    options: ExplainOptions, proving: ProveOptions, behind: CommitOptions, files: DifferenceFiles
+) -> None:
+    """Raise BadOption where something else is to be done, too."""
+    from ktrial.cli.running.explanation import refuse_of_proofs
+
+    if proving.prove or behind.commits or files.folded or files.flame_graph or options.by:
+        raise BadOption(
+            "--lines", "it opens one row, and nothing else is proven, ranked or written beside it"
+        )
+    if options.machine == "exact-parallel" or options.cpus or options.model:
+        raise BadOption("--lines", "lines are counted on the machine exact, on one CPU")
+    refuse_of_proofs(proving)
 
 
 def _explain_commits(
