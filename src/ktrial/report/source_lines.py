@@ -16,7 +16,7 @@ _ONE_IMAGE = "both ran the same image: its lines have the same numbers"
 _BY_ORDER = "no source is read: lines stand beside each other by their order and their counts"
 
 
-class _Part(NamedTuple):
+class _LineRow(NamedTuple):
     """A row of a table; counts are of the region."""
 
     what: str
@@ -29,9 +29,9 @@ class _Part(NamedTuple):
 
 def frames_table(opened: LineDifference, sides: tuple[str, str]) -> Table:
     """The function itself, what was inlined into it, and the sum. `sides`: what is above their numbers."""
-    frames = [_Part(frame.function, frame.before, frame.after) for frame in opened.frames]
+    frames = [_LineRow(frame.function, frame.before, frame.after) for frame in opened.frames]
     column = Column("function", "function, or inlined", wraps=True)
-    return _with_sum(opened, (Field[_Part](column, _what), *_numbers(opened, sides)), frames)
+    return _with_sum(opened, (Field[_LineRow](column, _what), *_numbers(opened, sides)), frames)
 
 
 def lines_table(opened: LineDifference, sides: tuple[str, str], most: int | None) -> Table:
@@ -41,30 +41,30 @@ def lines_table(opened: LineDifference, sides: tuple[str, str], most: int | None
     """
     differing = [pair for pair in opened.lines if opened.of_pair(pair)]
     shown = opened.lines if most is None else differing[:most]
-    parts = [_Part(_place(pair), *counts_of(pair), pair.function) for pair in shown]
+    parts = [_LineRow(_place(pair), *counts_of(pair), pair.function) for pair in shown]
     if left := opened.lines[len(shown) :]:
         before, after = (sum(counts) for counts in zip(*map(counts_of, left), strict=True))
-        parts.append(_Part(number_format.counted(len(left), "other line"), before, after, is_name=False))
+        parts.append(_LineRow(number_format.counted(len(left), "other line"), before, after, is_name=False))
     fields = (
-        Field[_Part](Column("line", "source line", wraps=True), _what),
-        Field[_Part](Column("function", "of", wraps=True), lambda part: name(part.function)),
+        Field[_LineRow](Column("line", "source line", wraps=True), _what),
+        Field[_LineRow](Column("function", "of", wraps=True), lambda part: name(part.function)),
         *_numbers(opened, sides),
     )
     return _with_sum(opened, fields, parts)
 
 
-def _with_sum(opened: LineDifference, fields: Sequence[Field[_Part]], parts: Sequence[_Part]) -> Table:
-    whole = _Part("the sum", opened.before.instructions, opened.after.instructions, is_name=False)
+def _with_sum(opened: LineDifference, fields: Sequence[Field[_LineRow]], parts: Sequence[_LineRow]) -> Table:
+    whole = _LineRow("the sum", opened.before.instructions, opened.after.instructions, is_name=False)
     made = table(fields, (*parts, whole), "lines")
     *rows, last = made.rows
     return replace(made, rows=(*rows, Row(last.cells, RowKind.SUM)))
 
 
-def _what(part: _Part) -> Cell:
+def _what(part: _LineRow) -> Cell:
     return name(part.what) if part.is_name else own(part.what)
 
 
-def _numbers(opened: LineDifference, sides: tuple[str, str]) -> Iterator[Field[_Part]]:
+def _numbers(opened: LineDifference, sides: tuple[str, str]) -> Iterator[Field[_LineRow]]:
     yield Field(_side_column("before", sides[0]), lambda part: number(part.before / opened.before.operations))
     yield Field(_side_column("after", sides[1]), lambda part: number(part.after / opened.after.operations))
     yield Field(
