@@ -5,6 +5,7 @@ import math
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from decimal import Decimal
 from enum import StrEnum
 from functools import lru_cache
@@ -285,3 +286,27 @@ def use_label(workload: str, parameters: Mapping[str, LevelValue]) -> str:
         return workload
     inside = ", ".join(f"{key}={value}" for key, value in sorted(parameters.items()))
     return f"{workload}({inside})"
+
+
+def of_label(label: str) -> tuple[str, dict[str, LevelValue]]:
+    """The name and the parameters of `hackbench(groups=2)`: what `use_label` has written; numbers are such.
+
+    Raises ValueError where what is in parentheses are no parameters.
+    """
+    name, parenthesis, rest = label.partition("(")
+    if not parenthesis or not label.endswith(")"):
+        return label, {}
+    parameters: dict[str, LevelValue] = {}
+    for part in filter(None, (part.strip() for part in rest[:-1].split(","))):
+        key, equals, value = (text.strip() for text in part.partition("="))
+        if not (key and equals and value) or key in parameters:
+            raise ValueError(f"{label}: '{part}' is no parameter; write {name}(NAME=VALUE, NAME=VALUE)")
+        parameters[key] = _number_or_text(value)
+    return name.strip(), parameters
+
+
+def _number_or_text(text: str) -> LevelValue:
+    for number in (int, float):
+        with suppress(ValueError):
+            return number(text)
+    return text

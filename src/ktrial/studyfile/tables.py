@@ -17,7 +17,7 @@ from pydantic import (
 
 from ktrial.model import notation
 from ktrial.model.base import Model, Name, Prose, Seconds, Text, before_in_file
-from ktrial.model.design import LevelValue
+from ktrial.model.design import LevelValue, of_label
 from ktrial.model.study import MachineSettings, Timing
 from ktrial.model.workload import Command, words
 
@@ -184,7 +184,8 @@ def by_kind(value: object) -> object:
 def by_name(value: object) -> object:
     """A name, or the file of a workload: that has its name in it, unless the table gives another."""
     if isinstance(value, str):
-        value = {"file": value} if value.endswith(".toml") else {"name": value}
+        name, parameters = of_label(value)
+        value = {"file": value} if value.endswith(".toml") else {**parameters, "name": name}
     return {"name": FROM_FILE, **value} if isinstance(value, dict) and "file" in value else value
 
 

@@ -70,6 +70,34 @@ def test_arguments_and_options_name_the_same_study(
         assert [use.label for use in study.study.workloads] == ["fork", "pipe"]
 
 
+def test_a_workload_is_named_as_results_name_it_with_its_parameters(cli: CommandLine, tmp_path: Path) -> None:
+    label = "hackbench(groups=2, transport=pipe)"
+    assert cli("compare", "6.1", "6.12", f"fork,{label}", "--no-html").status == 0
+    with open_store(tmp_path / "ktrial.db") as store:
+        (study,) = store.studies()
+    fork, hackbench = study.study.workloads
+    assert (fork.label, hackbench.label) == ("fork", label)
+    assert hackbench.parameters == {"groups": 2, "transport": "pipe"}
+    checked = "hackbench(groups=2, loops=3)"
+    assert cli("check", "6.1", "6.12", checked, "--max", f"{checked}=+50%").status == 0
+
+
+@pytest.mark.parametrize(
+    ("label", "problem"),
+    [
+        ("hackbench(groups)", "'groups' is no parameter; write hackbench(NAME=VALUE, NAME=VALUE)"),
+        ("hackbench(groups=2, groups=3)", "'groups=3' is no parameter"),
+        ("hackbench(gruops=2)", "no parameter gruops (did you mean groups?)"),
+        ("hackbench(groups=many)", "groups is 'many'; give"),
+        ("hakbench(groups=2)", "hakbench(groups=2) is neither a kernel nor a workload"),
+    ],
+)
+def test_parameters_that_a_workload_has_not_are_refused(label: str, problem: str, cli: CommandLine) -> None:
+    result = cli("check", "6.1", "6.12", label)
+    assert result.status == 2
+    assert problem in " ".join(result.messages.split())
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -208,7 +208,7 @@ def named_with_study(words: Sequence[str] | None, store: str | None) -> KernelsA
     names = registry()
     kinds = {
         "--kernel": _is_kernel(first, names, ranges=False),
-        "--workload": all(part in names.workloads for part in _parts(first)),
+        "--workload": all(_is_name(part, names) for part in _parts(first)),
     }
     options = [option for option, is_one in kinds.items() if is_one]
     if not options:
@@ -248,7 +248,12 @@ def _is_kernel(word: str, names: "Registry", *, ranges: bool) -> bool:
 
 
 def _is_workload(word: str, names: "Registry") -> bool:
-    return word in names.workloads or word in SETS_OF_WORKLOADS or word.endswith(".toml")
+    return _is_name(word, names) or word in SETS_OF_WORKLOADS or word.endswith(".toml")
+
+
+def _is_name(word: str, names: "Registry") -> bool:
+    """Whether it is a workload's, with parameters or without: `page-fault2(kind=threads)`."""
+    return (word.partition("(")[0] if word.endswith(")") else word) in names.workloads
 
 
 def _neither(word: str, names: "Registry") -> BadUsage:

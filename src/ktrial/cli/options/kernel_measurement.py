@@ -56,7 +56,7 @@ Cpus = Annotated[int | None, typer.Option("--cpus", min=1, metavar="N", help="Th
 _OF_A_BASELINE = (
     "a saved baseline has its own workloads: to run a command of your own, give a kernel to --against"
 )
-_LIMIT = re.compile(r"(?:(?P<workload>[^=]+)=)?\+?(?P<size>[^+=]*)")
+_LIMIT = re.compile(r"(?:(?P<workload>.+)=)?\+?(?P<size>[^+=]*)")
 
 
 @dataclass(frozen=True)

@@ -77,14 +77,22 @@ def single_use(name: str | None, words: tuple[str, ...]) -> "WorkloadUse":
 
 
 def use_of(name: str) -> "WorkloadUse":
-    """The workload of this name, or in this file. Raises WorkloadError, StudyError."""
+    """The workload of this name or label (`page-fault2(kind=threads)`), or in this file.
+
+    Raises BadOption, WorkloadError, StudyError.
+    """
+    from ktrial.model.design import of_label
     from ktrial.model.workload import WorkloadUse
     from ktrial.studyfile.workloads import workload_from_file
     from ktrial.workloads import check
 
     if name.endswith(".toml"):
         return workload_from_file(Path(name).expanduser(), registry())
-    return check(WorkloadUse(name=name))
+    try:
+        workload, parameters = of_label(name)
+    except ValueError as error:
+        raise BadOption("--workload", str(error)) from None
+    return check(WorkloadUse(name=workload, parameters=parameters))
 
 
 def workload_names_of(texts: Sequence[str] | None) -> list[str]:

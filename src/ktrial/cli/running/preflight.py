@@ -77,5 +77,6 @@ def _uses(names: Iterable[str]) -> "Iterable[WorkloadUse]":
 
     descriptions, texts = workloads.descriptions(), list(names)
     for name in workload_names_of(texts) if texts else ():
-        if name in descriptions:
-            yield WorkloadUse(name=name)
+        workload = name.partition("(")[0]
+        if workload in descriptions:
+            yield WorkloadUse(name=workload)
