@@ -67,16 +67,16 @@ def _matches(patterns: Sequence[re.Pattern[str]], line: str) -> Iterator[bool]:
     return (pattern.fullmatch(line) is not None for pattern in patterns)
 
 
-def told(left: Sequence[str], lines: int) -> Iterator[Note]:
-    """A note on the lines that are left over, of so many; none where none is."""
+def told(left: Sequence[str], total: int, things: str = "lines") -> Iterator[Note]:
+    """A note on the lines (or keys) that are left over, of so many; none where none is."""
     if not left:
         return
     quoted = "; ".join(f"'{_quoted(line)}'" for line in left[:_MOST_QUOTED])
     more = "; …" if len(left) > _MOST_QUOTED else ""
     was = "was" if len(left) == 1 else "were"
     yield Note(
-        f"{len(left)} of {lines} lines {was} not understood: {quoted}{more}",
-        "look at them: a number that stands there is not read",
+        f"{len(left)} of {total} {things} {was} not understood: {quoted}{more}",
+        f"look at {'it' if len(left) == 1 else 'them'}: a number that stands there is not read",
     )
 
 

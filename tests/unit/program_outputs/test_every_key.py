@@ -97,3 +97,46 @@ def test_a_changed_key_is_noticed(format: OutputFormat, file: Path, change: str)
         if not is_noticed(before, read(format, changed(text, way, key, change)), format.name in WHOLE)
     ]
     assert unnoticed == []
+
+
+INNER = {
+    "benchmarkdotnet": ("Benchmarks", 0, "Statistics"),
+    "criterion": ("mean",),
+    "cyclictest-json": ("thread", "0"),
+    "fio-json": ("jobs", 0),
+    "google-benchmark": ("benchmarks", 0),
+    "hyperfine": ("results", 0),
+    "iperf3-json": ("end",),
+    "jmh-json": (0, "primaryMetric"),
+    "oha-json": ("summary",),
+    "pyperf": ("benchmarks", 0, "runs", 0),
+    "pytest-benchmark": ("benchmarks", 0, "stats"),
+    "rt-tests-json": ("thread", "0"),
+    "sysstat": ("sysstat", "hosts", 0, "statistics", 0),
+    "vegeta": ("latencies",),
+}
+"""Where numbers stand, below the outermost object."""
+NAMES_OF_THE_USER = {"lkp"}
+"""Formats whose outermost keys are measurements, whatever they are called."""
+
+
+@pytest.mark.parametrize(("format", "file"), FILES, ids=lambda each: getattr(each, "name", ""))
+def test_a_key_that_no_program_writes_is_told(format: OutputFormat, file: Path) -> None:
+    if read(format, file.read_text()) is None:
+        return
+    for way in ((), INNER.get(format.name, ())):
+        document = json.loads(file.read_text())
+        holder: Any = document[0] if isinstance(document, list) and not way else document
+        for step in way:
+            present = isinstance(holder, list) or step in holder
+            holder = holder[step] if present else holder
+        if format.name in NAMES_OF_THE_USER or not isinstance(holder, dict):
+            continue
+        holder["unheard_of"] = 17
+        report = read(format, json.dumps(document, indent=1))
+        assert report is not None
+        assert any("unheard_of" in note.text for note in report.notes)
+
+
+def test_each_format_of_json_is_asked_for_its_keys() -> None:
+    assert {format.name for format, _ in FILES} <= {*INNER, *NAMES_OF_THE_USER, "asv", "perf-stat"}

@@ -8,6 +8,7 @@ from typing import Any
 from ktrial.model.workload import Direction
 from ktrial.program_outputs import Column, Measured, Note, Report
 from ktrial.program_outputs.errors import OutputDamaged, OutputEmpty
+from ktrial.program_outputs.keys import KeyPatterns
 from ktrial.program_outputs.reading import conditions_of, finite, has_keys, json_report, measured, object_of
 
 _TIME = Column("time", "s", Direction.LOWER)
@@ -26,6 +27,23 @@ _CONDITIONS = {
     "date": "date",
 }
 _VERSIONS = (1, 2)
+_KEYS = KeyPatterns(
+    measurements=(
+        "results/**",
+        "result_columns",
+    ),
+    conditions=(
+        "params/*",
+        "requirements/*",
+        "env_vars/*",
+        "{python,env_name}",
+    ),
+    decoration=(
+        "{version,commit_hash,date}",
+        "{duration,durations,started_at,ended_at,benchmark_version}/*",
+        "profiles/**",
+    ),
+)
 
 
 class Asv:
@@ -69,7 +87,7 @@ class Asv:
         if not read:
             raise OutputEmpty(format=self.name, problem="no benchmark has a result whose unit is known")
         failures = (Note(f"{failed} results failed; they are left out"),) if failed else ()
-        notes = tuple(_notes(skipped, unknown))
+        notes = (*_notes(skipped, unknown), *_KEYS.remainder(document))
         return Report(tuple(read), failures, notes, _conditions(document))
 
     def _fields(self, name: str, entry: Any, document: dict[str, Any]) -> dict[str, Any]:

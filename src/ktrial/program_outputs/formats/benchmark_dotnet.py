@@ -9,6 +9,7 @@ from typing import Any
 from ktrial.model.workload import Direction
 from ktrial.program_outputs import Column, Measured, Note, Report
 from ktrial.program_outputs.errors import OutputDamaged, OutputEmpty
+from ktrial.program_outputs.keys import KeyPatterns
 from ktrial.program_outputs.reading import (
     conditions_of,
     has_keys,
@@ -32,6 +33,26 @@ _CONDITIONS = {
 }
 _OLD_CPU = {"CPU": "HostEnvironmentInfo.ProcessorName.Value", "runtime": "HostEnvironmentInfo.ClrVersion"}
 _ROUNDING = 1e-6
+_KEYS = KeyPatterns(
+    measurements=(
+        "Benchmarks/{DisplayInfo,Namespace,Type,Method,MethodTitle,Parameters,FullName}",
+        "Benchmarks/Statistics/{N,Mean,Min,Max,StandardError,StandardDeviation,OriginalValues}",
+        "Benchmarks/Measurements/*",
+    ),
+    conditions=(
+        "HostEnvironmentInfo/**",
+        "Benchmarks/Properties/*",
+        "Benchmarks/{HardwareIntrinsics,ShortInfo}",
+    ),
+    decoration=(
+        "Title",
+        "Benchmarks/Statistics/{Median,Q1,Q3,LowerFence,UpperFence,InterquartileRange,Outliers}",
+        "Benchmarks/Statistics/{AllOutliers,LowerOutliers,UpperOutliers,Variance,Skewness,Kurtosis}",
+        "Benchmarks/Statistics/{ConfidenceInterval,Percentiles}/*",
+        "Benchmarks/Memory/*",
+        "Benchmarks/Metrics/**",
+    ),
+)
 
 
 class BenchmarkDotNet:
@@ -66,7 +87,7 @@ class BenchmarkDotNet:
         failed = len(rows) - len(good)
         failures = (Note(f"{failed} benchmarks failed; they are left out"),) if failed else ()
         conditions = conditions_of(document, _OLD_CPU) | conditions_of(document, _CONDITIONS)
-        return Report(read, failures, tuple(_notes(document)), conditions)
+        return Report(read, failures, (*_notes(document), *_KEYS.remainder(document)), conditions)
 
     def _benchmark(self, row: dict[str, Any]) -> Iterator[Measured]:
         name = _name(row)

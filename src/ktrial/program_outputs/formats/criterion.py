@@ -9,6 +9,7 @@ from itertools import pairwise
 from ktrial.model.workload import Direction
 from ktrial.program_outputs import Column, Measured, Note, Report
 from ktrial.program_outputs.errors import OutputDamaged, OutputEmpty
+from ktrial.program_outputs.keys import KeyPatterns
 from ktrial.program_outputs.reading import has_keys, json_report, measured, object_of
 from ktrial.program_outputs.units import converted, converts
 from ktrial.text_lines import lines_of
@@ -23,6 +24,17 @@ _ONE_PROCESS = Note(
 _SIZES = 10
 """Numbers of samples are multiples of it, where nobody asked for another."""
 _SLACK = 1e-6
+_KEYS = KeyPatterns(
+    measurements=(
+        "{slope,mean}/{point_estimate,standard_error}",
+        "{slope,mean}/confidence_interval/*",
+        "{iters,times,sampling_mode}",
+    ),
+    decoration=(
+        "{median,median_abs_dev,std_dev}/{point_estimate,standard_error}",
+        "{median,median_abs_dev,std_dev}/confidence_interval/*",
+    ),
+)
 
 
 class Criterion:
@@ -71,7 +83,7 @@ class Criterion:
             problem = f"it is {value:g}, outside its own interval from {low:g} to {high:g}"
             raise OutputDamaged(format=self.name, where=key, problem=problem)
         notes = () if key == "slope" else (Note("it has no slope: the mean is read"),)
-        return Report((_times("", [value]),), notes=notes)
+        return Report((_times("", [value]),), notes=(*notes, *_KEYS.remainder(document)))
 
     def _sample(self, text: str) -> Report:
         document = json_report(text, self.name)
@@ -81,7 +93,8 @@ class Criterion:
             raise OutputDamaged(format=self.name, where="the whole", problem=problem)
         values = [self._quotient(time, count, "times") for count, time in zip(counts, times, strict=True)]
         conditions = {"sampling mode": str(document.get("sampling_mode"))}
-        return Report((_times("", values),), notes=(_ONE_PROCESS,), conditions=conditions)
+        notes = (_ONE_PROCESS, *_KEYS.remainder(document))
+        return Report((_times("", values),), notes=notes, conditions=conditions)
 
     def _list(self, value: object, key: str) -> list[float]:
         if not isinstance(value, list):

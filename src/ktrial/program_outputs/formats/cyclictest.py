@@ -5,6 +5,7 @@ from typing import Any
 from ktrial.model.workload import Direction
 from ktrial.program_outputs import Column, Measured, Report
 from ktrial.program_outputs.errors import OutputDamaged, OutputEmpty
+from ktrial.program_outputs.keys import KeyPatterns
 from ktrial.program_outputs.reading import conditions_of, has_keys, json_report, measured, object_of
 
 _MEAN = Column("latency", "ns", Direction.LOWER)
@@ -19,6 +20,21 @@ _CONDITIONS = {
     "date": "start_time",
 }
 """The colons in the names are cyclictest's."""
+_KEYS = KeyPatterns(
+    measurements=(
+        "thread/*/{cycles,min,max,avg}",
+        "{num_threads,resolution_in_ns,return_code}",
+    ),
+    conditions=(
+        "sysinfo/*",
+        "{cmdline,cmdline:,rt_test_version,rt_test_version:}",
+    ),
+    decoration=(
+        "thread/*/{cpu,node}",
+        "thread/*/histogram/*",
+        "{file_version,start_time,end_time}",
+    ),
+)
 
 
 class Cyclictest:
@@ -56,6 +72,7 @@ class Cyclictest:
                 Measured(column.metric, (value,), column.unit, column.direction)
                 for column, value in ((_MEAN, mean), (_WORST, worst))
             ),
+            notes=tuple(_KEYS.remainder(report)),
             conditions=conditions_of(report, _CONDITIONS),
         )
 

@@ -7,6 +7,7 @@ from typing import Any
 from ktrial.model.workload import Direction
 from ktrial.program_outputs import Column, Measured, Note, Report, distinct
 from ktrial.program_outputs.errors import OutputDamaged, OutputEmpty
+from ktrial.program_outputs.keys import KeyPatterns
 from ktrial.program_outputs.reading import (
     conditions_of,
     has_keys,
@@ -37,6 +38,32 @@ _DEFAULTS = {"depth": "1", "direct": "0", "jobs": "1"}
 """What fio does where a job names no such option: another file may name it."""
 _P99 = "99.000000"
 _MICROSECOND_NS = 1000.0
+_KEYS = KeyPatterns(
+    measurements=(
+        "jobs/{jobname,error}",
+        "jobs/{read,write,trim,sync}/{iops,bw,bw_bytes,io_bytes,io_kbytes,total_ios,runtime}",
+        "jobs/{read,write,trim,sync}/{clat_ns,lat_ns,clat,lat}/{mean,min,max,N,stddev}",
+        "jobs/{read,write,trim,sync}/{clat_ns,lat_ns,clat,lat}/percentile/*",
+    ),
+    conditions=(
+        "{fio version,time}",
+        "global options/*",
+        "jobs/job options/*",
+    ),
+    decoration=(
+        "{timestamp,timestamp_ms}",
+        "jobs/{read,write,trim,sync}/{short_ios,drop_ios,iops_min,iops_max,iops_mean,iops_stddev,iops_samples}",
+        "jobs/{read,write,trim,sync}/{bw_min,bw_max,bw_agg,bw_mean,bw_dev,bw_samples}",
+        "jobs/{read,write,trim,sync}/{slat_ns,slat}/**",
+        "jobs/{read,write,trim,sync}/{clat_ns,lat_ns,clat,lat}/bins/*",
+        "jobs/{groupid,eta,elapsed,job_start,job_runtime,usr_cpu,sys_cpu,ctx,majf,minf,desc,hostname,port}",
+        "jobs/{latency_depth,latency_target,latency_percentile,latency_window}",
+        "jobs/{iodepth_level,iodepth_submit,iodepth_complete,latency_ns,latency_us,latency_ms}/*",
+        "jobs/steadystate/**",
+        "disk_util/*",
+        "client_stats/**",
+    ),
+)
 
 
 class Fio:
@@ -83,7 +110,9 @@ class Fio:
             problem = failures[0].text if failures else "no job did an operation"
             raise OutputEmpty(format=self.name, problem=problem)
         version = conditions_of(document, {"version": "fio version", "date": "time"})
-        return Report(tuple(read), tuple(failures), tuple(_notes(names, read)), version)
+        return Report(
+            tuple(read), tuple(failures), (*_notes(names, read), *_KEYS.remainder(document)), version
+        )
 
     def _job(self, name: str, job: dict[str, Any], together: dict[str, Any]) -> Iterator[Measured]:
         own = job.get("job options")

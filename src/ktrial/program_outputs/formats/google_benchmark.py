@@ -8,6 +8,7 @@ from typing import Any
 from ktrial.model.workload import Direction
 from ktrial.program_outputs import Column, Measured, Note, Report
 from ktrial.program_outputs.errors import OutputDamaged, OutputEmpty
+from ktrial.program_outputs.keys import KeyPatterns
 from ktrial.program_outputs.reading import (
     conditions_of,
     finite,
@@ -33,6 +34,20 @@ _BUSY = 0.5
 """Of the CPUs that others used when a run began: its times are theirs too."""
 _STATISTIC = re.compile(r"(.+)_(mean|median|stddev|cv|BigO|RMS)")
 """Names of rows that are computed from others; before 1.5 nothing else tells them."""
+_KEYS = KeyPatterns(
+    measurements=(
+        "benchmarks/{name,run_name,run_type,real_time,time_unit,repetitions,repetition_index,iterations}",
+        "benchmarks/{error_occurred,error_message,skipped,skip_message}",
+    ),
+    conditions=(
+        "context/**",
+        "benchmarks/{threads,label}",
+    ),
+    decoration=(
+        "benchmarks/{family_index,per_family_instance_index,cpu_time,aggregate_name,aggregate_unit}",
+        "benchmarks/{big_o,rms,cpu_coefficient,real_coefficient,bytes_per_second,items_per_second}",
+    ),
+)
 
 
 class GoogleBenchmark:
@@ -72,7 +87,7 @@ class GoogleBenchmark:
             f"{len(runs) - len(good)} benchmarks report an error; they are left out",
             "look at their error_message",
         )
-        notes = (*_notes(values, good), *_surroundings(document))
+        notes = (*_notes(values, good), *_surroundings(document), *_KEYS.remainder(document))
         failures = (failure,) if len(good) < len(runs) else ()
         return Report(read, failures, notes, conditions_of(document, _CONDITIONS))
 

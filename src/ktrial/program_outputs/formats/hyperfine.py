@@ -7,12 +7,18 @@ from typing import Any
 from ktrial.model.workload import Direction
 from ktrial.program_outputs import Column, Measured, Note, Report, distinct
 from ktrial.program_outputs.errors import OutputDamaged, OutputEmpty
+from ktrial.program_outputs.keys import KeyPatterns
 from ktrial.program_outputs.reading import finite, has_keys, json_report, objects_of, text_of
 
 _TIME = Column("time", "s", Direction.LOWER)
 _ROUNDING = 1e-6
 """What is lost where numbers are printed: hyperfine prints all digits."""
 _MEND = "a command that fails does something else than one that works: mend it first"
+_KEYS = KeyPatterns(
+    measurements=("results/{command,times,exit_codes}",),
+    conditions=("results/parameters/*",),
+    decoration=("results/{parameter,mean,stddev,median,user,system,min,max,memory_usage_byte}",),
+)
 
 
 class Hyperfine:
@@ -34,7 +40,8 @@ class Hyperfine:
 
     def read(self, text: str) -> Report:
         """A metric for each command. Raises OutputDamaged, OutputEmpty."""
-        results = objects_of(json_report(text, self.name).get("results"), self.name, "results")
+        document = json_report(text, self.name)
+        results = objects_of(document.get("results"), self.name, "results")
         names = distinct([text_of(entry.get("command")) for entry in results])
         if not all(names):
             raise OutputDamaged(format=self.name, where="results", problem="a result names no command")
@@ -44,7 +51,7 @@ class Hyperfine:
         if not measured:
             problem = "; ".join(failure.text for failure in failures) or "there is no result"
             raise OutputEmpty(format=self.name, problem=problem)
-        return Report(measured, failures, tuple(_notes(measured)))
+        return Report(measured, failures, (*_notes(measured), *_KEYS.remainder(document)))
 
     def _check(self, name: str, result: dict[str, Any], times: list[float], codes: int) -> None:
         """What hyperfine computed of the times has to follow from those that are there."""

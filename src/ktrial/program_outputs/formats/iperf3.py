@@ -6,6 +6,7 @@ from typing import Any
 from ktrial.model.workload import Direction
 from ktrial.program_outputs import Column, Measured, Note, Report
 from ktrial.program_outputs.errors import OutputDamaged, OutputEmpty
+from ktrial.program_outputs.keys import KeyPatterns
 from ktrial.program_outputs.reading import conditions_of, has_keys, json_report, measured, object_of, text_of
 
 _RECEIVED = Column("throughput", "Mbit/s", Direction.HIGHER)
@@ -27,6 +28,23 @@ _CONDITIONS = {
     "server": "start.connecting_to.host",
     "date": "start.timestamp.time",
 }
+_KEYS = KeyPatterns(
+    measurements=(
+        "end/{sum,sum_sent,sum_received}/*",
+        "error",
+    ),
+    conditions=(
+        "start/**",
+        "end/{sender_tcp_congestion,receiver_tcp_congestion}",
+        "end/cpu_utilization_percent/*",
+    ),
+    decoration=(
+        "intervals/**",
+        "end/streams/**",
+        "{title,extra_data,server_output_text}",
+        "server_output_json/**",
+    ),
+)
 
 
 class Iperf3:
@@ -54,7 +72,11 @@ class Iperf3:
         read = tuple(self._tcp(end) if "sum_received" in end else self._udp(end))
         if not read[0].values[0]:
             raise OutputEmpty(format=self.name, problem="nothing arrived")
-        return Report(read, notes=tuple(self._notes(end)), conditions=conditions_of(document, _CONDITIONS))
+        return Report(
+            read,
+            notes=(*self._notes(end), *_KEYS.remainder(document)),
+            conditions=conditions_of(document, _CONDITIONS),
+        )
 
     def _tcp(self, end: dict[str, Any]) -> Iterator[Measured]:
         yield self._of(_RECEIVED, self._rate(end, "sum_received") / _MEGA)

@@ -8,6 +8,7 @@ from typing import Any
 from ktrial.model.workload import Direction
 from ktrial.program_outputs import Column, Measured, Note, Report
 from ktrial.program_outputs.errors import OutputDamaged, OutputEmpty
+from ktrial.program_outputs.keys import KeyPatterns
 from ktrial.program_outputs.reading import conditions_of, finite, measured, object_of, objects_of, text_of
 
 MODES = {
@@ -28,6 +29,23 @@ _CONDITIONS = {
     "iteration time": "measurementTime",
 }
 _ROUNDING = 1e-6
+_KEYS = KeyPatterns(
+    measurements=(
+        "{benchmark,mode}",
+        "primaryMetric/{score,scoreError,scoreUnit,rawData,rawDataHistogram}",
+    ),
+    conditions=(
+        "{threads,forks,jvm,jvmArgs,jdkVersion,vmName,vmVersion,jmhVersion}",
+        "params/*",
+        "{warmupIterations,warmupTime,warmupBatchSize}",
+        "{measurementIterations,measurementTime,measurementBatchSize}",
+    ),
+    decoration=(
+        "primaryMetric/scoreConfidence",
+        "secondaryMetrics",
+        "primaryMetric/scorePercentiles/*",
+    ),
+)
 
 
 class Jmh:
@@ -61,7 +79,7 @@ class Jmh:
         names = [(metric.of, metric.metric) for metric in read]
         if twice := next((name for name, metric in names if names.count((name, metric)) > 1), ""):
             raise OutputDamaged(format=self.name, where=twice, problem="it is there twice")
-        return Report(read, notes=tuple(_notes(rows)), conditions=_common(rows))
+        return Report(read, notes=(*_notes(rows), *_KEYS.remainder(rows)), conditions=_common(rows))
 
     def _benchmark(self, row: dict[str, Any]) -> Measured:
         name = text_of(row.get("benchmark"))

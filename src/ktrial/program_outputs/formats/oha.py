@@ -6,7 +6,8 @@ from typing import Any
 from ktrial.model.workload import Direction
 from ktrial.program_outputs import Column, Measured, Note, Report
 from ktrial.program_outputs.errors import OutputDamaged, OutputEmpty
-from ktrial.program_outputs.reading import has_keys, json_report, measured, object_of
+from ktrial.program_outputs.keys import KeyPatterns
+from ktrial.program_outputs.reading import conditions_of, has_keys, json_report, measured, object_of
 
 _RATE = Column("requests", "1/s", Direction.HIGHER)
 _LATENCY = Column("latency", "s", Direction.LOWER)
@@ -15,6 +16,22 @@ _PERCENTILES = tuple(
 )
 _DEADLINE = "aborted due to deadline"
 _APART = 0.001
+_KEYS = KeyPatterns(
+    measurements=(
+        "summary/{successRate,total,slowest,fastest,average,requestsPerSec}",
+        "latencyPercentiles/*",
+        "statusCodeDistribution/*",
+        "errorDistribution/*",
+    ),
+    conditions=("summary/sizePerRequest",),
+    decoration=(
+        "summary/{totalData,sizePerSec}",
+        "rps/**",
+        "details/**",
+        "{responseTimeHistogram,responseTimeHistogramSuccessful,responseTimeHistogramNotSuccessful}/*",
+        "{latencyPercentilesSuccessful,latencyPercentilesNotSuccessful}/*",
+    ),
+)
 
 
 class Oha:
@@ -58,8 +75,14 @@ class Oha:
             Measured(column.metric, (value,), column.unit, column.direction)
             for column, value in values.items()
         )
-        notes = (Note(f"{aborted:g} requests were aborted by the deadline: they are not counted"),)
-        return Report(tuple(read), notes=notes if aborted else ())
+        notes = list(_KEYS.remainder(document))
+        if aborted:
+            notes.append(Note(f"{aborted:g} requests were aborted by the deadline: they are not counted"))
+        return Report(
+            tuple(read),
+            notes=tuple(notes),
+            conditions=conditions_of(document, {"answer size": "summary.sizePerRequest"}),
+        )
 
     def _answers(self, document: dict[str, Any]) -> tuple[float, float]:
         """Good answers, and requests that the deadline aborted."""

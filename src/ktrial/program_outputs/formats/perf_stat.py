@@ -8,6 +8,7 @@ from typing import NamedTuple
 from ktrial.model.workload import Direction
 from ktrial.program_outputs import Column, Measured, Note, Report, Spread
 from ktrial.program_outputs.errors import OutputDamaged, OutputEmpty
+from ktrial.program_outputs.keys import KeyPatterns
 from ktrial.program_outputs.lines import told
 from ktrial.program_outputs.reading import finite, json_objects, measured, text_of
 from ktrial.text_lines import lines_of
@@ -51,6 +52,10 @@ _MOST_PARTS = 2
 _SHOWN = 5
 """Events that a remark names."""
 _NO_PART = "it tells parts of the run (-I, -A, --per-…): perf stat without these tells the whole"
+_KEYS = KeyPatterns(
+    measurements=("{event,counter-value,unit,event-runtime,pcnt-running,variance}",),
+    decoration=("{metric-value,metric-unit,metric-threshold,metricgroup}",),
+)
 
 
 class Count(NamedTuple):
@@ -158,6 +163,7 @@ class PerfStat:
         elif '"counter-value"' in text:
             lines = [line for line in _lines(text) if "{" in line or "}" in line]
             yield from told([line for line in lines if '{"' not in line or "}" not in line], len(lines))
+            yield from _KEYS.remainder(json_objects(text, self.name))
         else:
             lines = [line for line in _lines(text) if max(map(line.count, _SEPARATORS)) >= _FEWEST_SEPARATORS]
             left = [line for line in lines if not _csv_fields(line)[1] and not _METRIC_ONLY.fullmatch(line)]

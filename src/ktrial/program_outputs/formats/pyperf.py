@@ -7,6 +7,7 @@ from typing import Any
 from ktrial.model.workload import Direction
 from ktrial.program_outputs import Column, Measured, Note, Report, distinct
 from ktrial.program_outputs.errors import OutputEmpty
+from ktrial.program_outputs.keys import KeyPatterns
 from ktrial.program_outputs.reading import has_keys, json_report, measured, objects_of, text_of
 
 _CONDITIONS = {
@@ -23,6 +24,15 @@ _UNITS = {"second": "s", "byte": "B", "integer": ""}
 
 _FEWEST_CHARACTERS = 8
 """Of a number that does not come out twice by chance."""
+_KEYS = KeyPatterns(
+    measurements=("benchmarks/runs/{values,warmups}",),
+    conditions=(
+        "metadata/**",
+        "benchmarks/metadata/**",
+        "benchmarks/runs/metadata/**",
+    ),
+    decoration=("version",),
+)
 
 
 class Pyperf:
@@ -59,7 +69,7 @@ class Pyperf:
         notes = [*self._copies(benchmarks, names)]
         notes += self._missing(benchmarks, facts, names)
         notes += [Note(f"{metric.of} has no values: it is left out") for metric in read if not metric.values]
-        return Report(present, tuple(notes))
+        return Report(present, tuple(notes), tuple(_KEYS.remainder(document)))
 
     def _benchmark(self, at: int, name: str, facts: dict[str, str], benchmark: dict[str, Any]) -> Measured:
         where = f"benchmarks[{at}].runs"

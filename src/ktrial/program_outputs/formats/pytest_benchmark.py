@@ -6,6 +6,7 @@ from typing import Any
 from ktrial.model.workload import Direction
 from ktrial.program_outputs import Column, Measured, Report, distinct
 from ktrial.program_outputs.errors import OutputDamaged, OutputEmpty
+from ktrial.program_outputs.keys import KeyPatterns
 from ktrial.program_outputs.reading import (
     conditions_of,
     has_keys,
@@ -29,6 +30,24 @@ _CONDITIONS = {
 }
 _OLD_CPU = "machine_info.cpu.brand"
 _ROUNDING = 1e-6
+_KEYS = KeyPatterns(
+    measurements=(
+        "benchmarks/{name,fullname,group}",
+        "benchmarks/stats/{mean,min,max,rounds,stddev,total,data}",
+    ),
+    conditions=(
+        "machine_info/**",
+        "benchmarks/params/**",
+        "benchmarks/options/**",
+        "benchmarks/extra_info/**",
+    ),
+    decoration=(
+        "commit_info/**",
+        "{datetime,version}",
+        "benchmarks/param",
+        "benchmarks/stats/{median,iqr,q1,q3,ops,iterations,outliers,iqr_outliers,stddev_outliers,ld15iqr,hd15iqr}",
+    ),
+)
 
 
 class PytestBenchmark:
@@ -61,7 +80,7 @@ class PytestBenchmark:
             for name, row in zip(distinct(names), rows, strict=True)
         )
         conditions = conditions_of(document, {"CPU": _OLD_CPU}) | conditions_of(document, _CONDITIONS)
-        return Report(read, conditions=conditions)
+        return Report(read, notes=tuple(_KEYS.remainder(document)), conditions=conditions)
 
     def _mean(self, name: str, row: dict[str, Any]) -> float:
         """In seconds, which the other statistics have to allow."""

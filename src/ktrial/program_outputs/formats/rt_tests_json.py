@@ -5,6 +5,7 @@ from typing import Any
 from ktrial.model.workload import Direction
 from ktrial.program_outputs import Column, Measured, Report
 from ktrial.program_outputs.errors import OutputDamaged, OutputEmpty
+from ktrial.program_outputs.keys import KeyPatterns
 from ktrial.program_outputs.reading import (
     conditions_of,
     has_keys,
@@ -26,6 +27,25 @@ _CONDITIONS = {
     "threads": "num_threads",
     "date": "start_time",
 }
+_KEYS = KeyPatterns(
+    measurements=(
+        "{num_threads,return_code,inversion}",
+        "thread/*/{cycles,samples,count,min,max,avg}",
+        "thread/*/receiver/{min,max,avg}",
+    ),
+    conditions=(
+        "sysinfo/*",
+        "{cmdline,cmdline:,rt_test_version,rt_test_version:}",
+        "thread/*/{priority,freq,duration,interval}",
+    ),
+    decoration=(
+        "thread/*/{cpu,node}",
+        "thread/*/histogram/*",
+        "thread/*/receiver/{cpu,priority,timeoutcount}",
+        "thread/*/sender/{cpu,priority,samples,interval}",
+        "{file_version,start_time,end_time}",
+    ),
+)
 
 
 class RtTestsJson:
@@ -50,11 +70,12 @@ class RtTestsJson:
         if code := report.get("return_code"):
             raise OutputEmpty(format=self.name, problem=f"the program ended with {code}")
         conditions = conditions_of(report, _CONDITIONS)
+        notes = tuple(_KEYS.remainder(report))
         if "inversion" in report:
             number = measured(report["inversion"], self.name, "inversion")
             if not number:
                 raise OutputEmpty(format=self.name, problem="there was no inversion")
-            return Report((_of(_INVERSIONS, number),), conditions=conditions)
+            return Report((_of(_INVERSIONS, number),), notes=notes, conditions=conditions)
         threads = object_of(report.get("thread"), self.name, "thread")
         if not threads or len(threads) != report.get("num_threads"):
             problem = f"{len(threads)} of {report.get('num_threads')} threads are told of"
@@ -63,7 +84,9 @@ class RtTestsJson:
         read = [self._thread(f"{program} thread {name}", facts) for name, facts in threads.items()]
         mean = sum(samples * average for samples, average, _ in read) / sum(samples for samples, _, _ in read)
         return Report(
-            (_of(_MEAN, mean), _of(_WORST, max(worst for _, _, worst in read))), conditions=conditions
+            (_of(_MEAN, mean), _of(_WORST, max(worst for _, _, worst in read))),
+            notes=notes,
+            conditions=conditions,
         )
 
     def _thread(self, where: str, thread: Any) -> tuple[float, float, float]:

@@ -5,6 +5,7 @@ from typing import Any
 
 from ktrial.program_outputs import Note, Report
 from ktrial.program_outputs.errors import OutputDamaged, OutputEmpty
+from ktrial.program_outputs.keys import KeyPatterns
 from ktrial.program_outputs.machine_load import COLUMNS, QUEUE, SHARES, SWAPPED, SWITCHES, Sample, report
 from ktrial.program_outputs.reading import (
     conditions_of,
@@ -31,6 +32,13 @@ _CONDITIONS = {"host": "nodename", "kernel": "release", "machine": "machine", "C
 _HEADING = "# hostname;interval;timestamp;"
 _FIXED = 3
 _ALL_CPUS = ("-1", "all")
+_KEYS = KeyPatterns(
+    measurements=(
+        "sysstat/hosts/statistics/{timestamp,cpu-load,process-and-context-switch,queue,swap-pages}/*",
+    ),
+    conditions=("sysstat/hosts/{nodename,sysname,release,machine,number-of-cpus}",),
+    decoration=("sysstat/hosts/{file-date,file-utc-time,timezone}", "sysstat/hosts/restarts/**"),
+)
 
 
 class Sysstat:
@@ -55,7 +63,8 @@ class Sysstat:
             raise OutputEmpty(format=self.name, problem="sadf did not write it")
         if text.lstrip().startswith(_HEADING):
             return report(self.name, self._rows(text))
-        document = object_of(json_report(text, self.name).get("sysstat"), self.name, "sysstat")
+        whole = json_report(text, self.name)
+        document = object_of(whole.get("sysstat"), self.name, "sysstat")
         hosts = objects_of(document.get("hosts"), self.name, "hosts")
         if len(hosts) != 1:
             raise OutputDamaged(format=self.name, where="hosts", problem=f"there are {len(hosts)}, not one")
@@ -68,9 +77,10 @@ class Sysstat:
             raise OutputDamaged(
                 format=self.name, where="statistics", problem="a sample tells less than others"
             )
-        whole = report(self.name, samples, tuple(_restarts(hosts[0])))
+        read = report(self.name, samples, tuple(_restarts(hosts[0])))
         told = conditions_of(hosts[0], _CONDITIONS)
-        return Report(whole.measured, whole.failures, whole.notes, {**told, **whole.conditions})
+        notes = (*read.notes, *_KEYS.remainder(whole))
+        return Report(read.measured, read.failures, notes, {**told, **read.conditions})
 
     def _record(self, record: dict[str, Any], where: str) -> Sample:
         loads = record.get("cpu-load", record.get("cpu-load-all"))

@@ -8,6 +8,7 @@ from typing import Any
 from ktrial.model.workload import Direction
 from ktrial.program_outputs import Column, Measured, Report
 from ktrial.program_outputs.errors import OutputDamaged, OutputEmpty
+from ktrial.program_outputs.keys import KeyPatterns
 from ktrial.program_outputs.lines import LinePatterns
 from ktrial.program_outputs.reading import has_keys, json_report, measured, object_of, the_only
 
@@ -30,6 +31,20 @@ _LINES = LinePatterns(
         r"Success +\[ratio\] +(?P<success>\S+)",
     ),
     decoration=(r"Bytes (?:In|Out) +\[total, mean\] .*", r"Status Codes +\[code:count\] .*", r"Error Set:"),
+)
+_KEYS = KeyPatterns(
+    measurements=(
+        "latencies/{mean,min,max,50th,90th,95th,99th}",
+        "{throughput,success,requests,duration,wait}",
+    ),
+    conditions=("rate",),
+    decoration=(
+        "latencies/total",
+        "{bytes_in,bytes_out}/{total,mean}",
+        "{earliest,latest,end,errors}",
+        "status_codes/*",
+        "buckets/*",
+    ),
 )
 
 
@@ -56,7 +71,8 @@ class Vegeta:
         if has_keys(text, "latencies", "status_codes"):
             document = json_report(text, self.name)
             read = tuple(self._json(document))
-            return Report(read, conditions={"rate": str(document.get("rate"))})
+            notes = tuple(_KEYS.remainder(document))
+            return Report(read, notes=notes, conditions={"rate": str(document.get("rate"))})
         return Report(
             tuple(self._text(text)),
             notes=tuple(_LINES.remainder(text)),
