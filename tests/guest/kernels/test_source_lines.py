@@ -7,19 +7,25 @@ from pathlib import Path
 import pytest
 from tests.support.disassembly import disassembled
 
+from ktrial.analysis.attribution.question import question
+from ktrial.experiment.explain import Guests, explain_question
 from ktrial.experiment.profile import profile
-from ktrial.experiment.source_lines import function_lines
+from ktrial.experiment.source_lines import debug_files, difference_by_line, function_lines
 from ktrial.kernels import kernel_registry, silent
 from ktrial.kernels.debug_info import debug_file
 from ktrial.kernels.source_lines import at, stretches
 from ktrial.kernels.symbols import symbols_in
 from ktrial.machines.exact import ExactMachine
-from ktrial.model.study import MachineSettings
+from ktrial.model.design import Factor, FactorKind
+from ktrial.model.profile import PROGRAM
+from ktrial.model.source_lines import counts_of
+from ktrial.model.study import MachineSettings, Study
 from ktrial.model.workload import WorkloadUse
 
 pytestmark = [pytest.mark.guest, pytest.mark.nightly]
 KERNEL = "debian:6.12"
 FUNCTIONS = 20
+ROWS = 4
 PADDING = 3
 """Instructions behind a function, at the most."""
 
@@ -51,3 +57,23 @@ def test_twenty_functions_by_source_line(snapshots: Path) -> None:
         for each, place in places:
             assert (Path(place.file).name, place.line) == (each.file, each.line), hex(each.address)
             assert (count.symbol, *place.inlined)[-1] == each.function, hex(each.address)
+
+
+def test_rows_of_a_difference_open_into_lines_that_add_up_to_what_the_ranking_has(snapshots: Path) -> None:
+    """Of the heaviest rows, whatever their match: renamed, merged, of one side only."""
+    use = WorkloadUse(name="mmap", parameters={"operations": 101})
+    kernels = ("debian:6.1:cloud", KERNEL)
+    factor = Factor(name="kernel", kind=FactorKind.KERNEL, levels=kernels, baseline=kernels[0])
+    study = Study(name="explain", machine=MachineSettings(), factors=(factor,), workloads=(use,))
+    query = question(study)
+    guests = Guests(machine=ExactMachine(cache=snapshots), values=False)
+    information = debug_files(query, guests)
+    attribution = explain_question(query, guests)
+    rows = [row for row in attribution.explanation.rows if not row.module and row.function != PROGRAM]
+    for row in rows[:ROWS]:
+        opened = difference_by_line(query, attribution, row.function, information, guests)
+        sides = opened.before, opened.after
+        assert [side.instructions for side in sides] == [side.in_ranking for side in sides], row.function
+        lines = zip(*map(counts_of, opened.lines), strict=True)
+        assert [sum(counts) for counts in lines] == [side.instructions for side in sides], row.function
+        assert opened.difference == attribution.explanation.difference(row), row.function
