@@ -164,6 +164,18 @@ impl Calls {
         self.unmatched = 0;
     }
 
+    /// The guest is another one, of which nothing is known; its functions have the same numbers, and the counters go
+    /// on from what they are `now`.
+    pub fn begin_anew(&mut self, now: Counted<'_>) {
+        *self = Self {
+            kernel: now.kernel,
+            program: now.program,
+            functions: now.functions.to_vec(),
+            stubs: core::mem::take(&mut self.stubs),
+            ..Self::default()
+        };
+    }
+
     /// A function's first instruction is about to run.
     pub fn enter(&mut self, function: u32, role: Role, now: Counted<'_>) {
         self.charge(now);

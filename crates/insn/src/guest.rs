@@ -174,7 +174,8 @@ impl Memory for Guest {
     }
 }
 
-fn named(name: &CStr) -> Option<*mut c_void> {
+/// Where something of this name is, in QEMU or in what it has loaded.
+pub fn named(name: &CStr) -> Option<*mut c_void> {
     // SAFETY: a null handle stands for all that is loaded (RTLD_DEFAULT).
     let found = unsafe { dlsym(core::ptr::null_mut(), name.as_ptr()) };
     (!found.is_null()).then_some(found)

@@ -4,6 +4,7 @@ use crate::arguments::Arguments;
 use crate::host::complain;
 use crate::plugin::{begin, finish, Plugin};
 use crate::qemu::{self, Block, Id, Info};
+use crate::rewound::listen;
 use crate::translate::translate;
 use alloc::string::String;
 use core::ffi::{c_char, c_int, CStr};
@@ -37,6 +38,7 @@ pub unsafe extern "C" fn qemu_plugin_install(
             // SAFETY: QEMU loads plugins before anything of the guest runs.
             unsafe { begin(plugin) };
             qemu::start::<Hooks>(id);
+            listen();
             0
         }
         Err(problem) => {

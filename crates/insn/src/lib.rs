@@ -35,6 +35,7 @@ pub mod strides;
 pub mod symbols;
 pub mod translation;
 pub mod tree;
+pub mod verdict;
 
 // What touches QEMU or the C library cannot be linked into a test.
 #[cfg(not(test))]
@@ -55,5 +56,7 @@ mod install;
 mod plugin;
 #[cfg(not(test))]
 mod qemu;
+#[cfg(not(test))]
+mod rewound;
 #[cfg(not(test))]
 mod translate;

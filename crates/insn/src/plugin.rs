@@ -45,6 +45,8 @@ pub struct Plugin {
     pub sites: Kept<Site>,
     /// Where QEMU keeps the guest's physical address 0; None until code of the kernel image was seen.
     pub memory: Option<usize>,
+    /// Trials that this process has counted before (`rewound`).
+    pub trials: usize,
     /// The guest has run. Without a CPU that ran, QEMU has no counters to read.
     pub ran: bool,
     /// The block under translation; kept to spare an allocation a block.
@@ -132,6 +134,7 @@ impl Plugin {
             blocks: Kept::default(),
             sites: Kept::default(),
             memory: None,
+            trials: 0,
             ran: false,
             lines: Vec::new(),
             arguments,

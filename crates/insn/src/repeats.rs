@@ -6,6 +6,7 @@
 
 use crate::decode::{may_end_with_repeat, Repeat};
 use crate::layout::{repeat as place, RepeatCounter, MOST_REPEATS};
+use crate::verdict::Verdict;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
@@ -26,6 +27,10 @@ pub struct Repeats {
     sites: Vec<Site>,
     by_address: BTreeMap<u64, usize>,
     by_successor: BTreeMap<u64, usize>,
+    /// So many were there as the trial began.
+    old: usize,
+    /// What earlier trials have translated may not fit with what this one has.
+    verdict: Option<Verdict>,
 }
 
 impl Repeats {
@@ -33,8 +38,21 @@ impl Repeats {
     pub fn find(&mut self, address: u64, end: u64, owner: u32, repeat: Repeat) -> Option<usize> {
         if let Some(&number) = self.by_address.get(&address) {
             let site = &mut self.sites[number];
+            if (site.owner, site.repeat) != (owner, repeat) {
+                let is_old = number < self.old;
+                self.note(if is_old {
+                    Verdict::Doubtful
+                } else {
+                    Verdict::Ends
+                });
+            }
+            let site = &mut self.sites[number];
             (site.owner, site.repeat) = (owner, repeat);
             return Some(number);
+        }
+        if end & 0xfff == 0 {
+            // What follows on the next page may have been translated before (`may_precede`).
+            self.note(Verdict::Doubtful);
         }
         if self.sites.len() >= MOST_REPEATS {
             return None;
@@ -48,6 +66,17 @@ impl Repeats {
         self.by_address.insert(address, number);
         self.by_successor.insert(end, number);
         Some(number)
+    }
+
+    fn note(&mut self, verdict: Verdict) {
+        self.verdict = self.verdict.max(Some(verdict));
+    }
+
+    /// Another trial begins, and translations stay. Another program's instruction at the same address takes the place
+    /// of one that was counted: what was translated of that counts for this one from then on.
+    pub fn begin_anew(&mut self) -> Verdict {
+        self.old = self.sites.len();
+        self.verdict.take().unwrap_or(Verdict::Again)
     }
 
     /// Whether the block at `address` may run right after a repeated instruction. `page` holds its first byte.
@@ -124,6 +153,44 @@ mod tests {
         assert!(repeats.has_run(0, 10));
         assert!(!repeats.has_run(0, 10));
         assert!(repeats.has_run(0, 11));
+    }
+
+    #[test]
+    fn another_instruction_at_an_address_ends_the_process() {
+        let other = Repeat { width: 4, ..MOVSB };
+        for (calls, expected) in [
+            (
+                &[(0x1000, 5, MOVSB), (0x1000, 5, MOVSB)][..],
+                [Verdict::Again; 2],
+            ),
+            (
+                &[(0x1000, 5, MOVSB), (0x1000, 6, MOVSB)],
+                [Verdict::Ends, Verdict::Again],
+            ),
+            (
+                &[(0x1000, 5, MOVSB), (0x1000, 5, other)],
+                [Verdict::Ends, Verdict::Again],
+            ),
+            (&[(0x1ffe, 5, MOVSB)], [Verdict::Doubtful, Verdict::Again]),
+        ] {
+            let mut repeats = Repeats::default();
+            for &(address, owner, kind) in calls {
+                repeats.find(address, address + 2, owner, kind);
+            }
+            assert_eq!([repeats.begin_anew(), repeats.begin_anew()], expected);
+        }
+    }
+
+    #[test]
+    fn another_one_in_the_place_of_an_earlier_trials_makes_it_doubtful() {
+        let mut repeats = Repeats::default();
+        repeats.find(0x1000, 0x1002, 5, MOVSB);
+        assert_eq!(repeats.begin_anew(), Verdict::Again);
+        repeats.find(0x1000, 0x1002, 6, MOVSB);
+        repeats.find(0x2000, 0x2002, 6, MOVSB);
+        assert_eq!(repeats.begin_anew(), Verdict::Doubtful);
+        repeats.find(0x1000, 0x1002, 6, MOVSB);
+        assert_eq!(repeats.begin_anew(), Verdict::Again);
     }
 
     #[test]

@@ -21,8 +21,6 @@ extern "C" {
     fn mprotect(at: usize, size: usize, rights: c_int) -> c_int;
     fn madvise(at: *mut c_void, size: usize, advice: c_int) -> c_int;
     fn malloc(size: usize) -> *mut c_void;
-    fn realloc(memory: *mut c_void, size: usize) -> *mut c_void;
-    fn free(memory: *mut c_void);
     fn syscall(number: c_long, ...) -> c_long;
     fn getpid() -> c_int;
     fn abort() -> !;
@@ -95,29 +93,6 @@ pub fn memory(size: usize) -> Option<*mut c_void> {
     // SAFETY: malloc has no preconditions.
     let memory = unsafe { malloc(size) };
     (!memory.is_null()).then_some(memory)
-}
-
-/// The same memory, larger.
-///
-/// # Safety
-/// It is from `memory` or from here, or null.
-pub unsafe fn larger(memory: *mut c_void, size: usize) -> *mut c_void {
-    // SAFETY: as required of the caller.
-    let larger = unsafe { realloc(memory, size) };
-    if larger.is_null() {
-        // SAFETY: ends the process.
-        unsafe { abort() }
-    }
-    larger
-}
-
-/// Give memory back.
-///
-/// # Safety
-/// It is from `larger`, or null, and nobody uses it any more.
-pub unsafe fn release(memory: *mut c_void) {
-    // SAFETY: as required of the caller.
-    unsafe { free(memory) };
 }
 
 /// Fill `to` with a file's bytes from `at` on; false where it has fewer.

@@ -23,8 +23,12 @@ pub const NO_PAGES: u32 = 3;
 pub const OTHER_CODE: u32 = 4;
 /// QEMU does not load the state.
 pub const NO_STATE: u32 = 5;
-/// QEMU has a function less than is needed.
+/// QEMU has a function less than is needed, or nobody counts.
 pub const NO_FUNCTION: u32 = 6;
+/// What counts has no room for another trial.
+pub const NO_ROOM: u32 = 7;
+/// What was counted last may be other than in a process of its own.
+pub const DOUBTFUL: u32 = 8;
 
 /// Most ranges of code after which a process is not kept.
 const MOST_RANGES: usize = 8;

@@ -9,9 +9,10 @@
 //! - memory: the pages that the guest has written to are dropped, and are the snapshot's again (the file is mapped
 //!   privately). What was translated of them goes, too;
 //! - the trial's plan (fw_cfg), and QEMU's random numbers for the guest (`-seed`);
-//! - what was translated outside the kernel's image and modules goes: the plugin tells programs apart by trial.
+//! - the plugin (crates/insn) begins anew, and says whether what it keeps of translations may serve another trial.
 //!
-//! What is left is translations of code that is byte for byte the snapshot's. A fresh process would make the same.
+//! What is left is translations of code that is byte for byte the snapshot's, the kernel's and programs'. A fresh
+//! process would make the same.
 //!
 //! It knows QEMU 7.2, and is loaded into no other.
 #![cfg_attr(not(test), no_std)]
@@ -25,6 +26,8 @@ mod c_library;
 mod control;
 #[cfg(not(test))]
 mod interposed;
+#[cfg(not(test))]
+mod listener;
 #[cfg(not(test))]
 mod qemu;
 #[cfg(not(test))]

@@ -39,7 +39,6 @@ functions! {
     qemu_ram_get_used_length: fn(*mut c_void) -> usize;
     qemu_ram_addr_from_host: fn(*mut u8) -> u64;
     tb_invalidate_phys_range: fn(u64, u64);
-    tb_phys_invalidate: fn(*mut c_void, u64);
     tcg_tb_foreach: fn(extern "C" fn(*mut c_void, *const Translated, *mut c_void) -> c_int, *mut c_void);
     fw_cfg_find: fn() -> *mut c_void;
     fw_cfg_modify_file: fn(*mut c_void, *const c_char, *mut c_void, usize) -> *mut c_void;
@@ -57,19 +56,6 @@ functions! {
 pub struct Translated {
     /// Where its code is.
     pub address: u64,
-    _base: u64,
-    _flags: u32,
-    kind: u32,
-}
-
-/// `CF_INVALID`
-const GONE: u32 = 1 << 18;
-
-impl Translated {
-    /// Whether it may still be run.
-    pub fn is_valid(&self) -> bool {
-        self.kind & GONE == 0
-    }
 }
 
 /// `SHUTDOWN_CAUSE_NONE`: as QEMU resets its machine when it starts.

@@ -1,23 +1,20 @@
 //! The way back to the snapshot, step by step.
 
-use crate::c_library::{self, change_code, drop_pages, larger, memory, opened, read_at, PAGE};
+use crate::c_library::{self, change_code, drop_pages, memory, opened, read_at, PAGE};
 use crate::control::{Control, DONE, NO_FUNCTION, NO_PAGES, NO_STATE, OTHER_CODE, RUNS};
+use crate::listener::anew;
 use crate::pages::own;
 use crate::qemu::{Qemu, Translated};
 use core::ffi::{c_int, c_void, CStr};
-use core::ptr::{copy_nonoverlapping, from_mut, null_mut};
+use core::ptr::{copy_nonoverlapping, from_mut};
 
 /// The guest's memory, as ktrial calls it.
 const RAM: &CStr = c"ram";
 const PAGEMAP: &CStr = c"/proc/self/pagemap";
 /// How many of pagemap's words are looked at together: 2 MiB of memory.
 const TOGETHER: usize = 512;
-/// Where Linux maps its image and modules, from here to the end.
-const IMAGE: u64 = 0xffff_ffff_8000_0000;
 /// `ret`
 const RETURN: u8 = 0xc3;
-/// For `tb_phys_invalidate`: on whatever page.
-const ANY_PAGE: u64 = u64::MAX;
 
 /// Back to the snapshot. The answer is one of `control`'s.
 ///
@@ -53,19 +50,14 @@ unsafe fn all_steps(qemu: &Qemu, control: &Control) -> u32 {
         if !drop_written(qemu) {
             return NO_PAGES;
         }
-        let mut translations = Translations::none();
-        (qemu.tcg_tb_foreach)(
-            see,
-            from_mut(&mut Look {
-                translations: &mut translations,
-                control,
-            })
-            .cast(),
-        );
-        if translations.forbidden {
+        let mut look = Look {
+            control,
+            forbidden: false,
+        };
+        (qemu.tcg_tb_foreach)(see, from_mut(&mut look).cast());
+        if look.forbidden {
             return OTHER_CODE;
         }
-        translations.drop_all(qemu);
         let Some(state) = opened(control.state.as_ptr()) else {
             return NO_STATE;
         };
@@ -74,7 +66,7 @@ unsafe fn all_steps(qemu: &Qemu, control: &Control) -> u32 {
         }
         qemu.become_(c"paused");
     }
-    DONE
+    anew()
 }
 
 /// The guest does this next.
@@ -135,65 +127,15 @@ unsafe fn drop_written(qemu: &Qemu) -> bool {
     true
 }
 
-/// What was translated of other code than the kernel's.
-struct Translations {
-    others: *mut *mut c_void,
-    count: usize,
-    room: usize,
-    /// Something of what must not be kept was.
-    forbidden: bool,
-}
-
+/// Whether code was translated that a process must not keep.
 struct Look<'a> {
-    translations: &'a mut Translations,
     control: &'a Control,
+    forbidden: bool,
 }
 
 extern "C" fn see(_: *mut c_void, translated: *const Translated, look: *mut c_void) -> c_int {
     // SAFETY: one of QEMU's translations, and what `all_steps` gave.
     let (block, look) = unsafe { (&*translated, &mut *look.cast::<Look<'_>>()) };
-    look.translations.forbidden |= look.control.forbids(block.address);
-    if block.is_valid() && block.address < IMAGE {
-        look.translations.add(translated);
-    }
+    look.forbidden |= look.control.forbids(block.address);
     0
-}
-
-impl Translations {
-    const fn none() -> Self {
-        Self {
-            others: null_mut(),
-            count: 0,
-            room: 0,
-            forbidden: false,
-        }
-    }
-
-    fn add(&mut self, translated: *const Translated) {
-        if self.count == self.room {
-            self.room = (2 * self.room).max(TOGETHER);
-            // SAFETY: our own memory, or none yet.
-            let memory = unsafe { larger(self.others.cast(), self.room * size_of::<usize>()) };
-            self.others = memory.cast();
-        }
-        // SAFETY: there is room.
-        unsafe { *self.others.add(self.count) = translated.cast_mut().cast() };
-        self.count += 1;
-    }
-
-    /// # Safety
-    /// As `all_steps`; none of them is gone.
-    unsafe fn drop_all(&self, qemu: &Qemu) {
-        for index in 0..self.count {
-            // SAFETY: as required of the caller. QEMU keeps the memory of what it drops.
-            unsafe { (qemu.tb_phys_invalidate)(*self.others.add(index), ANY_PAGE) };
-        }
-    }
-}
-
-impl Drop for Translations {
-    fn drop(&mut self) {
-        // SAFETY: our own memory, or none.
-        unsafe { c_library::release(self.others.cast()) };
-    }
 }
