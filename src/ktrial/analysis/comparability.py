@@ -32,6 +32,7 @@ _PROGRAMS = {
     "lockstep": "build of ktrial's lockstep",
     "parallel": "build of ktrial's parallel",
     "plugin": "build of ktrial's plugin",
+    "rewind": "build of ktrial's rewind",
     WATCHED_FILES: "set of files read around the programs (installed monitors name them)",
 }
 """As a trial notes what of ktrial's own it executed, and in words. What was not noted says nothing."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from ktrial.file_digests import digest_of_file
 from ktrial.machines import PreparationProgress, guest_programs
 from ktrial.machines.errors import CannotLoadState, HostProblem, MachineError, MachineStopped, NoPluginHere
-from ktrial.machines.guest_programs import coalesce, lockstep
+from ktrial.machines.guest_programs import coalesce, lockstep, rewind
 from ktrial.machines.qemu import plugin, program
 from ktrial.machines.qemu.boot import (
     BOARD,
@@ -29,7 +29,7 @@ from ktrial.machines.qemu.boot import (
     date_arguments,
     size_arguments,
 )
-from ktrial.machines.qemu.kept import IdleQemus, KeptDiffers, KeptQemu, can_be_kept
+from ktrial.machines.qemu.kept import Afterwards, IdleQemu, KeptDiffers, KeptQemu, can_be_kept
 from ktrial.machines.qemu.outcome import GuestFailure
 from ktrial.machines.qemu.plugin import CacheShapes, NoPlugin, PluginBuild
 from ktrial.machines.qemu.plugin_counts import GeneratedCode, code_told, told_apart, with_ksymbols
@@ -63,9 +63,9 @@ class InstrumentedTarget(SnapshotTarget):
         snapshots: SnapshotCache,
         plain_boot_reason: str,
         build: PluginBuild,
-        idle: IdleQemus | None = None,
+        idle: IdleQemu | None = None,
     ) -> None:
-        """`idle`: QEMUs that serve many trials; None: each trial has one of its own."""
+        """`idle`: a QEMU that serves many trials; None: each trial has one of its own."""
         super().__init__(setup, children, snapshots, plain_boot_reason)
         self._build = build
         self._idle = idle
@@ -75,6 +75,8 @@ class InstrumentedTarget(SnapshotTarget):
         """What of the machine can change a result, with the plugin that counts."""
         plain = super().identity
         executed = plain.executed | {"plugin": digest_of_file(self._build.path)}
+        if self._idle is not None and self._is_kept(b""):
+            executed["rewind"] = digest_of_file(rewind())
         if self._setup.boot.model:
             executed["machine model"] = digest(self._setup.boot.model)
         return plain.model_copy(update={"executed": executed})
@@ -94,45 +96,53 @@ class InstrumentedTarget(SnapshotTarget):
         GuestEnded or MachineError.
         """
         symbols = told_apart(symbols)
-        if self._idle is None or calls or caches or not self._can_be_kept(steps):
+        if self._idle is None or caches or not self._is_kept(self._plan(steps)):
             return self._counted_alone(steps, symbols, calls=calls, caches=caches)
-        key = (self._setup.key, self._build.path, symbols)
+        alone = partial(self._counted_alone, steps, symbols, calls=calls)
+        key = (self._setup.key, self._build.path, calls, symbols)
         kept = self._idle.take(key)
-        if kept is None:
-            return self._counted_first(self._idle, key, steps, symbols)
         try:
+            if kept is None:
+                return self._counted_first(self._idle, key, steps, symbols, calls=calls) or alone()
             results = self._counted_by(kept, self._idle, key, steps)
         except MachineStopped:
             raise
         except (GuestEnded, MachineError):  # what becomes of a bad trial, a fresh QEMU tells
-            return self._counted_alone(steps, symbols)
+            if kept is None:
+                raise
+            results = None
+        if results is None:
+            return alone()
         if self._idle.is_to_be_checked():
-            self.check_same(results, self._counted_alone(steps, symbols))
+            self.check_same(results, alone())
         return results
 
-    def _can_be_kept(self, steps: tuple[Step, ...]) -> bool:
+    def _is_kept(self, plan: bytes) -> bool:
         setup = self._setup
         plain = not setup.boot.model and not self._plain_boot_reason
-        return plain and can_be_kept(setup.qemu.version, setup.boot.cpus, self._plan(steps))
+        return plain and can_be_kept(setup.qemu.version, setup.boot.cpus, plan)
 
     def _counted_first(
-        self, idle: IdleQemus, key: Hashable, steps: tuple[Step, ...], symbols: str
-    ) -> tuple[StepResult, ...]:
-        """In a QEMU that may serve others later."""
-        arguments = partial(plugin.arguments, self._build, vector=True)
+        self, idle: IdleQemu, key: Hashable, steps: tuple[Step, ...], symbols: str, *, calls: bool
+    ) -> tuple[StepResult, ...] | None:
+        """In a QEMU that may serve others later; None where there is none."""
+        arguments = partial(plugin.arguments, self._build, vector=True, calls=calls)
         setup = replace(self._setup, named=(self._build.path,))
         plan = self._plan(steps)
         try:
             kept = KeptQemu(setup, self._children, self._snapshots, plan, arguments, symbols)
         except (CannotLoadState, Unstarted):
-            return self._counted_alone(steps, symbols)
+            return None
         return self._counted_by(kept, idle, key, steps, fresh=True)
 
     def _counted_by(
-        self, kept: KeptQemu, idle: IdleQemus, key: Hashable, steps: tuple[Step, ...], *, fresh: bool = False
-    ) -> tuple[StepResult, ...]:
-        """What a QEMU that is kept counts; it waits for the next trial then, or has ended."""
-        good = False
+        self, kept: KeptQemu, idle: IdleQemu, key: Hashable, steps: tuple[Step, ...], *, fresh: bool = False
+    ) -> tuple[StepResult, ...] | None:
+        """What a QEMU that is kept counts; it waits for the next trial then, or has ended. None: do it again.
+
+        Raises GuestEnded or MachineError.
+        """
+        afterwards = Afterwards.ENDS
         try:
             plan = self._plan(steps)
             if not fresh and not kept.give(plan):
@@ -142,10 +152,10 @@ class InstrumentedTarget(SnapshotTarget):
                 runs = plugin.read_runs(counts, lambda: self._generated(steps))
             if problem := _mismatch(results, len(runs)):
                 raise self._ended(GuestFailure(Outcome.WORKLOAD_FAILED, problem), results)
-            good = kept.rewind()
-            return _with_regions(results, runs)
+            afterwards = kept.rewind()
+            return None if afterwards is Afterwards.DOUBTFUL else _with_regions(results, runs)
         finally:
-            if good:
+            if afterwards is Afterwards.SERVES:
                 idle.keep(key, kept)
             else:
                 kept.close()
@@ -243,12 +253,12 @@ class ExactMachine(SnapshotMachine):
     ) -> None:
         """`guest`, `cache`: see SnapshotMachine. `count`: see `count_by`.
 
-        `keeps`: whether a QEMU serves many trials of a kernel, where it can; None: if KTRIAL_KEEP is 1.
+        `keeps`: whether a QEMU serves many trials of a kernel, where it can; None: unless KTRIAL_KEEP is 0.
         """
         super().__init__(guest, cache)
         if keeps is None:
-            keeps = os.environ.get(KEEP_VARIABLE) == "1"
-        self._idle = IdleQemus() if keeps else None
+            keeps = os.environ.get(KEEP_VARIABLE) != "0"
+        self._idle = IdleQemu() if keeps else None
         self._asked_count = count
         self._counting: _Counting | None = None
 

@@ -19,7 +19,17 @@ UNPACK = "unpack"
 PUBLISHED = "SHA256SUMS"
 """Their digests as the compiler that is pinned builds them (crates/SHA256SUMS)."""
 AGENT_IN_GUEST = "/init"
-_KTRIAL_PROGRAMS = ("agent", "workloads", "tasks", "unpack", "lockstep", "coalesce", "parallel", "plugin")
+_KTRIAL_PROGRAMS = (
+    "agent",
+    "workloads",
+    "tasks",
+    "unpack",
+    "lockstep",
+    "coalesce",
+    "parallel",
+    "plugin",
+    "rewind",
+)
 WORK_IN_GUEST = "/ktrial/work"
 """Where workloads find the program with the built-in ones."""
 TASKS_IN_GUEST = "/usr/lib/ktrial/tasks"

@@ -136,8 +136,8 @@ class Provenance(Model):
     agent_digest: str = ""
     executed: dict[str, str] = Field(default_factory=dict, exclude_if=lambda value: not value)
     """SHA-256 of what was really executed, or gave names: `image`, `initial RAM disk`, `agent`, `workloads`,
-    `tasks`, `lockstep`, `coalesce`, `parallel`, `plugin`, `symbols`, `watched files`, and `files of` each
-    workload that brings some."""
+    `tasks`, `lockstep`, `coalesce`, `parallel`, `plugin`, `rewind`, `symbols`, `watched files`, and `files
+    of` each workload that brings some."""
     seed: int = 0
     snapshot: str = ""
     """The snapshot's key, or `plain boot` with the reason."""

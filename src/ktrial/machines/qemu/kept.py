@@ -1,12 +1,14 @@
 """A QEMU that serves many trials of one kernel, so that what it has translated stays.
 
 Translating a kernel's code is half of what a short trial costs. `rewind.so` (crates/rewind, preloaded) takes
-the guest back to the snapshot; what it keeps is code that a fresh QEMU would translate to the same. A trial
-that ends in any other way than by saying that all is done ends its QEMU. The page that both sides share is
+the guest back to the snapshot; what it keeps is code that a fresh QEMU would translate to the same, and that
+the plugin counts in the same way (crates/insn/src/rewound.rs). A trial that ends in any other way than by
+saying that all is done ends its QEMU. The page that both sides share is
 laid out in crates/rewind/src/control.rs.
 """
 
 import contextlib
+import enum
 import os
 import random
 import re
@@ -23,10 +25,8 @@ from ktrial.machines.qemu.snapshot import SnapshotSetup, restored
 from ktrial.machines.qemu.snapshot_cache import SnapshotCache
 from ktrial.target import PLAN_FW_CFG_NAME
 
-MOST_TRIALS = 16
-"""Of one QEMU: it does not give back the memory of what it has translated (some 4 MB a trial)."""
-MOST_IDLE = 2
-"""QEMUs of a thread that wait for a trial: two kernels are compared in turn."""
+MOST_TRIALS = 64
+"""Of one QEMU: it does not give back the memory of what it has translated and dropped."""
 CHECKED_SHARE = 0.02
 """Of the trials in a QEMU that has served others: they are done once more in a fresh one."""
 _KNOWN: tuple[int, int] = (7, 2)
@@ -36,7 +36,9 @@ _MOST_OUTPUT = 32 << 20
 
 _COMMAND = struct.Struct("<I")
 _HEAD = struct.Struct("<4I16Q64s64s")
-_REWIND, _PLAN, _DONE = 1, 2, 1
+_REWIND, _PLAN = 1, 2
+_DONE, _OTHER_CODE, _DOUBTFUL = 1, 4, 8
+"""Answers: crates/rewind/src/control.rs."""
 _MOST_RANGES = 8
 _CONTROL_SIZE = 1 << 20
 _QUESTIONS = 50
@@ -62,6 +64,17 @@ def code_that_frees_modules(symbols: str) -> tuple[tuple[int, int], ...]:
         later = (int(line[1], 16) for line in _ADDRESS.finditer(symbols, symbol.end()))
         ranges.append((start, next((address for address in later if address > start), start + 1)))
     return tuple(ranges[:_MOST_RANGES])
+
+
+class Afterwards(enum.Enum):
+    """What becomes of a QEMU whose trial has ended well."""
+
+    SERVES = enum.auto()
+    """It is at the snapshot point, and serves another trial."""
+    ENDS = enum.auto()
+    """It may not serve another one."""
+    DOUBTFUL = enum.auto()
+    """Nor is it certain that this trial was counted as in a fresh one."""
 
 
 class KeptQemu:
@@ -123,20 +136,24 @@ class KeptQemu:
         with memory_file("ktrial-counts", content) as file:
             yield Path(inherited_path(file))
 
-    def rewind(self) -> bool:
-        """Take the guest back to the snapshot point; whether it is there, and may serve another trial."""
+    def rewind(self) -> Afterwards:
+        """Take the guest back to the snapshot point; whether it may serve another trial."""
+        answer = self._answer(_REWIND)
+        is_first, self._trials = self._trials == 1, self._trials + 1
+        if answer in (_OTHER_CODE, _DOUBTFUL) and not is_first:
+            return Afterwards.DOUBTFUL
         used = self._read + os.fstat(self.process.frames).st_size + os.fstat(self.process.console).st_size
-        if self._trials >= MOST_TRIALS or used > _MOST_OUTPUT:
-            return False
-        self._trials += 1
-        return self._asked(_REWIND)
+        if answer != _DONE or self._trials > MOST_TRIALS or used > _MOST_OUTPUT:
+            return Afterwards.ENDS
+        return Afterwards.SERVES
 
     def give(self, plan: bytes) -> bool:
         """What the guest does next; whether it has it."""
         self.process.begin_anew()
-        return self._asked(_PLAN, plan)
+        return self._answer(_PLAN, plan) == _DONE
 
-    def _asked(self, command: int, plan: bytes = b"") -> bool:
+    def _answer(self, command: int, plan: bytes = b"") -> int:
+        """What rewind.so says; 0 where it says nothing."""
         ranges = [address for pair in self._never_kept for address in pair]
         ranges += [0] * (2 * _MOST_RANGES - len(ranges))
         state, name = inherited_path(self._state).encode(), PLAN_FW_CFG_NAME.encode()
@@ -148,32 +165,41 @@ class KeptQemu:
                 self.process.qmp.execute("query-status")
                 if answer := _COMMAND.unpack(os.pread(self._control, _COMMAND.size, _COMMAND.size))[0]:
                     self.process.qmp.events.clear()
-                    return bool(answer == _DONE)
+                    return int(answer)
         except MachineError:
             self.process.check_stopped()
-        return False
+        return 0
 
 
-class IdleQemus(threading.local):
-    """QEMUs that wait for a trial, each thread's own: the kernel ends them with that thread."""
+class IdleQemu(threading.local):
+    """The QEMU that waits for a trial, each thread's own: the kernel ends it with that thread.
+
+    A thread has one QEMU at a time, as if each trial had its own: two need twice the memory.
+    """
 
     def __init__(self) -> None:
-        self._idle: dict[Hashable, KeptQemu] = {}
+        self._waiting: tuple[Hashable, KeptQemu] | None = None
 
     def take(self, key: Hashable) -> KeptQemu | None:
-        """One with this key, that is the caller's from here on."""
-        return self._idle.pop(key, None)
+        """The one with this key, that is the caller's from here on; another one ends."""
+        if self._waiting and self._waiting[0] == key:
+            _, kept = self._waiting
+            self._waiting = None
+            return kept
+        self.end()
+        return None
 
     def keep(self, key: Hashable, kept: KeptQemu) -> None:
-        """Have it wait; the one that has waited longest ends where there are too many."""
-        self._idle[key] = kept
-        while len(self._idle) > MOST_IDLE:
-            self._idle.pop(next(iter(self._idle))).close()
+        """Have it wait."""
+        self.end()
+        self._waiting = key, kept
 
     def end(self) -> None:
-        """End those of this thread."""
-        while self._idle:
-            self._idle.popitem()[1].close()
+        """End what waits in this thread."""
+        if self._waiting:
+            _, kept = self._waiting
+            self._waiting = None
+            kept.close()
 
     def is_to_be_checked(self) -> bool:
         """Whether the trial that has just ended is one of those that are done once more."""
@@ -184,6 +210,4 @@ class KeptDiffers(HostProblem):
     """A trial in a QEMU that had served others gave other numbers than in a fresh one."""
 
     text = "Machine {machine}: a QEMU that was used again counted {kept}, a fresh one {fresh}."
-    hint = (
-        "this is a bug of ktrial's: please report it; without KTRIAL_KEEP=1 each trial has a QEMU of its own"
-    )
+    hint = "this is a bug of ktrial's: please report it; KTRIAL_KEEP=0 has each trial start a QEMU of its own"

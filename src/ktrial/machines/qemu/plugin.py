@@ -236,8 +236,9 @@ def _parse(path: Path, number: int, line: str) -> Line:
 
 def _region(line: Line) -> RegionCounts:
     # Its own numbers say in which order code was translated, by this trial or an earlier one of its QEMU.
-    rows = line["functions"] if "tree" in line else sorted(line["functions"])
-    nodes = _tree(line["tree"], len(rows)) if "tree" in line else None
+    by_name = sorted(range(len(line["functions"])), key=line["functions"].__getitem__)
+    rows = [line["functions"][number] for number in by_name]
+    nodes = _tree(line["tree"], by_name) if "tree" in line else None
     inclusive = inclusive_counts(nodes, len(rows)) if nodes else [None] * len(rows)
     return RegionCounts(
         whole=line["whole"],
@@ -256,12 +257,34 @@ def _region(line: Line) -> RegionCounts:
     )
 
 
-def _tree(rows: list[list[int]], functions: int) -> tuple[CallNode, ...]:
-    nodes = tuple(CallNode(parent=p, function=f, instructions=i, entered=e) for p, f, i, e in rows)
-    for index, node in enumerate(nodes[2:], start=2):
-        if not (0 <= node.parent < index and 0 <= node.function < functions):
+def _tree(rows: list[list[int]], by_name: list[int]) -> tuple[CallNode, ...]:
+    """Each place before those that it calls, and these by name; `by_name`: the functions' numbers, sorted."""
+    places = {number: place for place, number in enumerate(by_name)}
+    called: list[list[int]] = [[] for _ in rows]
+    for index, (parent, function, *_) in enumerate(rows[2:], start=2):
+        if not (0 <= parent < index and function in places):
             raise ValueError(f"node {index} of the tree comes before its caller, or has no function")
-    return nodes
+        called[parent].append(index)
+
+    def by_place(indices: list[int]) -> list[int]:
+        return sorted(indices, key=lambda index: places[rows[index][1]], reverse=True)
+
+    nodes: list[CallNode] = []
+    left = [(index, 0) for index in reversed(range(min(2, len(rows))))]  # the root and the program
+    while left:
+        index, parent = left.pop()
+        _, function, instructions, entered = rows[index]
+        place = len(nodes)
+        nodes.append(
+            CallNode(
+                parent=parent, function=places.get(function, -1), instructions=instructions, entered=entered
+            )
+        )
+        if len(nodes) == 2:
+            left += [(below, caller) for caller in (1, 0) for below in by_place(called[caller])]
+        elif index > 1:
+            left += [(below, place) for below in by_place(called[index])]
+    return tuple(nodes)
 
 
 def _function(
