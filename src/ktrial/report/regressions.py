@@ -11,8 +11,15 @@ from ktrial.format import number_format
 from ktrial.format.sanitize import one_line, printable
 from ktrial.format.table import Cell, Column, Field, Table, facts, name, own, table
 from ktrial.model.comparison import why_no_interval
-from ktrial.model.regression import MeasuredVersion, RegressionState, Sighting, TrackedRegression
+from ktrial.model.regression import (
+    MeasuredVersion,
+    Regression,
+    RegressionState,
+    Sighting,
+    TrackedRegression,
+)
 from ktrial.model.workload import Mode
+from ktrial.program_outputs import is_by_clock
 from ktrial.report.history import Crumbs, site_environment, style
 
 if TYPE_CHECKING:
@@ -71,19 +78,27 @@ def line(tracked: TrackedRegression) -> str:
     cause = f"; {regression.cause}" if regression.cause else ""
     text = (
         f"ktrial {regression.id}: {_subject(tracked)} {size(tracked)} in {regression.version.shown} against "
-        f"{regression.since.shown}, {_measured(regression.mode)}{cause}; {state_words(tracked)}"
+        f"{regression.since.shown}, {_measured(regression)}{cause}; {state_words(tracked)}"
     )
     return one_line(text)
 
 
 def _subject(tracked: TrackedRegression) -> str:
-    return tracked.regression.workload
+    """The workload; with its metric where that is no count of instructions and no time of ktrial's own."""
+    regression = tracked.regression
+    told_by_program = regression.mode in _COUNTING and is_by_clock(regression.unit)
+    return f"{regression.workload} {regression.metric}" if told_by_program else regression.workload
 
 
-def _measured(mode: Mode) -> str:
-    if mode is Mode.EXACT_PARALLEL:
+def _measured(regression: Regression) -> str:
+    if regression.mode is Mode.EXACT_PARALLEL:
         return "simulated time"
-    return "instructions counted" if mode in {Mode.EXACT_PLUGIN, Mode.EXACT_CLOCK} else "real time"
+    if regression.mode not in _COUNTING:
+        return "real time"
+    return "by the guest's clock" if is_by_clock(regression.unit) else "instructions counted"
+
+
+_COUNTING = frozenset({Mode.EXACT_PLUGIN, Mode.EXACT_CLOCK})
 
 
 def answer(tracked: Sequence[TrackedRegression]) -> str:

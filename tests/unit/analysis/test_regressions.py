@@ -247,6 +247,24 @@ def test_line_answer_and_json_say_the_same() -> None:
     assert answer([]).startswith("No regression is known")
 
 
+@pytest.mark.parametrize(
+    ("unit", "metric", "subject", "measured"),
+    [
+        ("instructions", "child, exit, wait", "fork +10.0 %", "instructions counted"),
+        ("ops/s", "throughput", "fork throughput +10.0 %", "by the guest's clock"),
+    ],
+)
+def test_a_line_says_which_metric_of_a_workload_it_is_about(
+    unit: str, metric: str, subject: str, measured: str
+) -> None:
+    regression = of_check(a_comparison(1.1), kernel("6.1"), kernel("6.12"), "check")
+    regression = regression.model_copy(update={"unit": unit, "metric": metric})
+    tracked = TrackedRegression(regression=regression, study_id=1, sightings=regression.sightings)
+    words = line(tracked).replace("\u00a0", " ")
+    assert f": {subject}" in words
+    assert f", {measured};" in words
+
+
 def test_the_feed_is_atom_with_an_entry_each_and_no_name_breaks_it() -> None:
     hostile = REGRESSION.model_copy(update={"workload": "<b>&\x07\n]]>", "cause": "\ud800"})
     tracked = [

@@ -82,7 +82,9 @@ def print_check(check: RegressionCheck, top: int, console: Console, *, whole: bo
             for row in explained
             if row.explanation and row.profiles and not _is_bytes(row)
         ]
-        screen.lines(nets, "cause", least=1, heading="why, in instructions per operation:")
+        screen.lines(
+            nets, "cause", least=1, heading="why, in instructions per operation under the first perturbation:"
+        )
     screen.lines(list(_locking(check)), "note on locks", least=1)
     screen.lines(list(_routed(check)), "workload on several CPUs", least=3)
     screen.lines(_cited(check), "note on time")
@@ -307,7 +309,10 @@ class _Cause(NamedTuple):
 
 def _cause_title(row: CheckedMetric) -> str:
     counted = "bytes of string instructions" if _is_bytes(row) else "instructions"
-    return f"{row.comparison.workload}: what the difference is made of, in {counted} per operation"
+    return (
+        f"{row.comparison.workload}: what the difference is made of, in {counted} per operation under the "
+        "first perturbation"
+    )
 
 
 def _causes(row: CheckedMetric, explanation: Explanation, top: int) -> list[_Cause]:
