@@ -250,8 +250,8 @@ def test_line_answer_and_json_say_the_same() -> None:
 @pytest.mark.parametrize(
     ("unit", "metric", "subject", "measured"),
     [
-        ("instructions", "child, exit, wait", "fork +10.0 %", "instructions counted"),
-        ("ops/s", "throughput", "fork throughput +10.0 %", "by the guest's clock"),
+        ("instructions", "child, exit, wait", "fork +10 %", "instructions counted"),
+        ("ops/s", "throughput", "fork throughput +10 %", "by the guest's clock"),
     ],
 )
 def test_a_line_says_which_metric_of_a_workload_it_is_about(
