@@ -104,7 +104,8 @@ def _listed(what: str, names: Sequence[str], option: str = "") -> str:
 _BLOCK = {"block"}
 _RUN = {
     "trial", "run", "repeat", "repetition", "replicate", "rep", "iteration", "iter", "pass", "sample",
-    "attempt", "round", "seed", "run_id", "run_no", "run_number",
+    "attempt", "round", "seed", "run_id", "run_no", "run_number", "result_id", "measurement_id", "sample_id",
+    "trial_id", "iteration_id", "record_id", "row_id",
 }  # fmt: skip
 _METRIC = {"metric", "test", "benchmark", "workload", "metric_name", "test_name", "benchmark_name", "bench"}
 _KNOB = {"knob", "factor"}
@@ -190,6 +191,8 @@ _AXIS = {"time", "t", "seconds", "sec", "s", "elapsed", "ts"}
 _EPOCH = (1.0e9, 2.2e9)
 """Seconds since 1970, of the years 2001 to 2039."""
 _EPOCH_SPREAD = 1.1
+_MOST_FALLS = 0.2
+"""Of the steps from row to row: where a group's rows end. Durations fall at half of them."""
 _DATE = re.compile(
     r"(?:[0-9]{4}([-/])[0-9]{2}\1[0-9]{2}|[0-9]{1,2}([/.])[0-9]{1,2}\2[0-9]{4})(?:[T ][0-9:.,+Z -]+)?$"
 )
@@ -355,7 +358,7 @@ def _plain(name: str) -> str:
 
 
 def is_moment(name: str, rows: Sequence[Mapping[str, str]]) -> bool:
-    """Whether it says when: seconds, ms, µs or ns since 1970, or dates, that never fall from row to row."""
+    """Whether it says when: dates, or seconds, ms, µs or ns since 1970 that rise within groups."""
     cells = [row[name].strip() for row in rows if row[name].strip()]
     if len(cells) < 2 or not _TIME_WORDS.fullmatch(_plain(name)):
         return False
@@ -364,13 +367,13 @@ def is_moment(name: str, rows: Sequence[Mapping[str, str]]) -> bool:
     moments = [value for cell in cells if (value := number(cell)) is not None]
     if len(moments) == len(cells) and _OF_TIMES.fullmatch(_plain(name)):
         moments.sort()
-    if len(moments) < len(cells) or moments != sorted(moments) or moments[0] <= 0:
+    falls = sum(after < before for before, after in pairwise(moments))
+    first, last = min(moments, default=0.0), max(moments, default=0.0)
+    if len(moments) < len(cells) or falls > _MOST_FALLS * (len(moments) - 1) or first <= 0:
         return False
     low, high = _EPOCH
     scales = (1.0, 1e3, 1e6, 1e9)
-    return moments[-1] < _EPOCH_SPREAD * moments[0] and any(
-        low * scale <= moments[0] <= high * scale for scale in scales
-    )
+    return last < _EPOCH_SPREAD * first and any(low * scale <= first <= high * scale for scale in scales)
 
 
 def without_other_numbers(

@@ -8,6 +8,7 @@ from defusedxml import DefusedXmlException, EntitiesForbidden
 from defusedxml.ElementTree import ParseError, fromstring
 
 from ktrial.importers.errors import ImportFailed, MeasurementsDamaged, NoMeasurements
+from ktrial.importers.grouping import one_of_both
 from ktrial.importers.protocol import SourceFile, check_groups, decimals, rounded
 from ktrial.model.imported import Family, Group, Imported, Summary
 from ktrial.model.warnings import DataWarning, WarningKind
@@ -38,7 +39,8 @@ class Phoronix:
         root = _root(file, self.name)
         stamps = _time_stamps(root)
         conditions = _conditions(root)
-        families, warnings = [], []
+        families: list[tuple[str, Family]] = []
+        warnings: list[DataWarning] = []
         for result in root.iter("Result"):
             groups, problems = _groups(file, result)
             groups = [
@@ -47,11 +49,12 @@ class Phoronix:
             warnings += problems
             warnings += [_incomplete(file.name, result, name) for name in _NAMES if result.find(name) is None]
             if groups:
-                families.append(_family(result, groups, stamps))
+                families.append((_text(result, "Arguments"), _family(result, groups, stamps)))
         if not families:
             raise NoMeasurements(file.path, self.name, "no result has numbers", text=file.text)
+        united, of_several = _one_each(file.name, families)
         return Imported(
-            source=file.name, format=self.name, families=tuple(families), warnings=tuple(warnings)
+            source=file.name, format=self.name, families=united, warnings=(*warnings, *of_several)
         )
 
 
@@ -107,6 +110,42 @@ def _family(result: Element, groups: list[Group], stamps: dict[str, str]) -> Fam
         direction=_DIRECTIONS.get(_text(result, "Proportion")) or direction_of(unit),
         groups=tuple(groups),
         run_order=_run_order(groups, stamps),
+    )
+
+
+def _one_each(
+    source: str, families: list[tuple[str, Family]]
+) -> tuple[tuple[Family, ...], tuple[DataWarning, ...]]:
+    """Results of one test: those with other arguments are named by them, the others are further runs."""
+    names: dict[tuple[str, str], set[str]] = {}
+    for arguments, family in families:
+        names.setdefault((family.name, family.unit), set()).add(arguments)
+    united: dict[tuple[str, str], Family] = {}
+    warnings = []
+    for arguments, family in families:
+        own = f" · {arguments}" if arguments and len(names[family.name, family.unit]) > 1 else ""
+        family = family.model_copy(update={"name": f"{family.name}{own}", "metric": f"{family.metric}{own}"})
+        before = united.setdefault((family.name, family.unit), family)
+        if before is family:
+            continue
+        if before.groups == family.groups:
+            warnings.append(_again(source, family.name, "with the same numbers: it counts once"))
+            continue
+        warnings.append(_again(source, family.name, "with other numbers: taken for further runs"))
+        groups = {group.label: group for group in before.groups}
+        for group in family.groups:
+            groups[group.label] = one_of_both(groups[group.label], group) if group.label in groups else group
+        united[family.name, family.unit] = before.model_copy(
+            update={"groups": tuple(groups.values()), "run_order": ()}
+        )
+    return tuple(united.values()), tuple(warnings)
+
+
+def _again(source: str, name: str, what: str) -> DataWarning:
+    return DataWarning(
+        kind=WarningKind.INPUT_INCOMPLETE,
+        text=f"{source}: {name} is there again, {what}",
+        advice="look whether results were merged twice",
     )
 
 

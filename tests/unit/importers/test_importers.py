@@ -67,6 +67,37 @@ def test_phoronix_gives_every_run_from_raw_string() -> None:
     assert aio.run_order == ("0.95s",) * 3 + ("0.50s",) * 2
 
 
+RESULTS = (FOREIGN / "composite.xml").read_text()
+FIRST_RESULT = RESULTS[RESULTS.index("  <Result>") : RESULTS.index("</Result>") + len("</Result>\n")]
+
+
+@pytest.mark.parametrize(
+    ("change", "names", "runs", "told"),
+    [
+        (("", ""), 2, 3, "there again, with the same numbers: it counts once"),
+        (
+            ("<RawString>243.01", "<RawString>244.01"),
+            2,
+            6,
+            "there again, with other numbers: taken for further",
+        ),
+        (("<Scale>", "<Arguments>-s 4g</Arguments><Scale>"), 3, 3, ""),
+    ],
+    ids=["the same", "further runs", "other arguments"],
+)
+def test_phoronix_may_have_several_results_of_one_test(
+    tmp_path: Path, change: tuple[str, str], names: int, runs: int, told: str
+) -> None:
+    again = FIRST_RESULT.replace(*change, 1) if change[0] else FIRST_RESULT
+    imported = read_file(
+        written(tmp_path, RESULTS.replace(FIRST_RESULT, FIRST_RESULT + again), "composite.xml")
+    )
+    assert len({family.name for family in imported.families}) == len(imported.families) == names
+    assert len(imported.families[0].groups[0].values) == runs
+    assert any(told in warning.text for warning in imported.warnings)
+    assert any("there again" in warning.text for warning in imported.warnings) == bool(told)
+
+
 def test_phoronix_s_failed_runs_are_noticed_by_the_number_of_run_times() -> None:
     imported = read_file(FOREIGN / "composite.xml")
     assert [group.failed for group in imported.families[0].groups] == [0, 1]

@@ -230,3 +230,23 @@ def test_a_table_without_measurements_says_what_is_missing(
 ) -> None:
     with pytest.raises(ImportFailed, match=problem):
         read_file(table(tmp_path, *lines))
+
+
+def test_times_since_1970_may_begin_again_with_each_group(tmp_path: Path) -> None:
+    """They say when, also where each kernel's rows begin at the same moment."""
+    rows = [f"{kernel},{1700000000 + 60 * at},{12.5 + at / 10}" for kernel in "ab" for at in range(6)]
+    imported = read_file(table(tmp_path, "kernel,time,latency_ms", *rows))
+    assert "not read time" in imported.understood
+    assert {group.label: len(group.values) for group in only_family(imported).groups} == {"a": 6, "b": 6}
+
+
+def test_durations_of_two_seconds_in_nanoseconds_are_no_moments(tmp_path: Path) -> None:
+    rows = [f"{kernel},{1_900_000_000 + 7_000_000 * (3 * at % 7)}" for kernel in "ab" for at in range(7)]
+    imported = read_file(table(tmp_path, "kernel,time", *rows))
+    assert {group.label: len(group.values) for group in only_family(imported).groups} == {"a": 7, "b": 7}
+
+
+def test_a_number_of_results_numbers_runs(tmp_path: Path) -> None:
+    rows = [f"{kernel},{at},{10 + at / 7:.3f}" for kernel in "ab" for at in range(5)]
+    imported = read_file(table(tmp_path, "kernel,result_id,seconds", *rows))
+    assert {group.label: len(group.values) for group in only_family(imported).groups} == {"a": 5, "b": 5}
