@@ -1,4 +1,4 @@
-"""docs/workloads.md: what is read of what other programs print, as the formats themselves say it."""
+"""docs/formats.md: what is read of what other programs print, as the formats themselves say it."""
 
 from docs.measured.declaration import Block
 from docs.measured.measuring import Measuring
@@ -33,4 +33,4 @@ def _metrics(columns: tuple[Column, ...]) -> str:
     )
 
 
-BLOCKS = (Block("output-formats", "docs/workloads.md", _formats, simulated=True),)
+BLOCKS = (Block("output-formats", "docs/formats.md", _formats, simulated=True),)
