@@ -40,7 +40,7 @@ from ktrial.model.replication import Circumstance, KernelHad
 from ktrial.model.study import Measurement, StudyRecord
 from ktrial.model.workload import WorkloadUse
 from ktrial.report.fidelity import fidelity_page
-from ktrial.report.patch_series import series_page
+from ktrial.report.patch_series_page import series_page
 from ktrial.report.replication import replication_page
 from ktrial.report.tuning import tuning_page
 from ktrial.series.run import SeriesRun

@@ -13,6 +13,7 @@ from enum import StrEnum
 from fractions import Fraction
 
 from ktrial.model.attribution import Explanation, FunctionDifference
+from ktrial.model.base import digest
 from ktrial.model.comparison import Verdict
 from ktrial.model.kernel import Build, Kernel, PatchSeries, SeriesPatch, Ways
 from ktrial.model.profile import Profile, called
@@ -289,6 +290,25 @@ class SeriesResult:
             for function in self.not_executed
         }
         return {function: labels for function, labels in elsewhere.items() if labels}
+
+    @property
+    def numbers_digest(self) -> str:
+        """SHA-256 of all that was measured, and of what it was measured on, without paths.
+
+        Whoever builds the same with the same compiler and measures it in exact mode gets the same.
+        """
+        base = self.steps[0].kernel
+        cells = [
+            (cell.number, cell.workload, str(cell.before), str(cell.after))
+            for cell in (*self.cells, *self.totals)
+        ]
+        steps = [
+            (step.number, step.patch.subject, step.state.value, [*map(str, step.options)])
+            for step in self.steps
+            if step.patch
+        ]
+        about = [base.release, base.config_digest, base.origin.compiler] if base else []
+        return digest([about, self.measurement.settings.model_dump(mode="json"), steps, cells])
 
     @property
     def broken(self) -> tuple[Step, ...]:

@@ -1,26 +1,17 @@
 """A series as plain text of at most 75 columns: what is pasted into a reply to the list."""
 
 import textwrap
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
+from itertools import groupby
 from typing import NamedTuple
-
-from markupsafe import Markup
 
 from ktrial.format import number_format
 from ktrial.format.sanitize import beginning, one_line, shortened
-from ktrial.format.table import Cell as TableCell
-from ktrial.format.table import Column, Kind, Row, RowKind, Table
 from ktrial.model.kernel import SeriesKind
 from ktrial.model.regression_check import Decision
 from ktrial.model.series_result import INSIDE, Alone, SeriesCell, SeriesResult, Step, StepState
-from ktrial.report import flame_graph
 from ktrial.report.attribution import locking_sentence
-from ktrial.report.call_tree import LaidStacks, laid_stacks
-from ktrial.report.flame_graph import flame_frames
-from ktrial.report.markdown import block, code, grid, prose
-from ktrial.report.templating import environment, page_script, style_of
 
 COLUMNS = 75
 """Quoted once, a line of a mail still fits 80."""
@@ -31,6 +22,8 @@ _SUBJECT = COLUMNS - _CELLS * _CELL - 4
 _MOST_NAMED = 12
 _MOST_NOTES = 2
 _MOST_WAYS = 6
+_SIGNATURE = "-- "
+"""Below it, a mail program leaves out what stands there when it quotes (RFC 3676, 4.3)."""
 _INSIDE = "≈"
 _OPEN = "?"
 _NONE = "·"
@@ -45,11 +38,11 @@ def as_text(result: SeriesResult, command: str, top: int = 3, alone: Sequence[Al
         _paragraph(exercised(result)),
         "\n".join(_facts(result)),
         *_tables(result),
-        *(_about(result, step, top) for step in result.steps[1:]),
+        *_answers(result, top),
         "\n".join(alone_lines(result, alone)),
         _paragraph(sums(result)),
         _paragraph(answer(result)),
-        f"To repeat it:\n{_wrapped(command, '    ', '      ')}",
+        "\n".join(_trailer(result, command)),
     ]
     return "\n\n".join(block for block in blocks if block) + "\n"
 
@@ -248,15 +241,8 @@ def exact(value: Fraction) -> str:
 
 
 def _facts(result: SeriesResult) -> Iterator[str]:
-    base = result.steps[0].kernel
-    compiler = base.origin.compiler.partition(",")[0] if base else ""
-    options = "".join(
-        f" {name.removeprefix('CONFIG_')}={value}" for name, value in result.plain.options.items()
-    )
     facts = {
         "series": _origin(result),
-        "base": based_on(result).removeprefix("onto ") + (f"; {why}" if (why := result.steps[0].why) else ""),
-        "config": f"{result.plain.config}{options}" + (f"; {compiler}" if compiler else ""),
         "ran": ", ".join(use.label for use in result.measurement.workloads) if result.totals else "nothing",
         "counted": f"{counted(result)} per operation, in QEMU{_machine(result)}; each patch against the step "
         "before",
@@ -265,9 +251,33 @@ def _facts(result: SeriesResult) -> Iterator[str]:
         "built": built_again(result),
         "note": "; ".join((*result.series.notes, *result.notes)),
     }
+    yield from _named_facts(facts)
+
+
+def _named_facts(facts: Mapping[str, str]) -> Iterator[str]:
     for name, text in facts.items():
         if text:
             yield _wrapped(one_line(text.replace("\u00a0", " ")), f"  {name:<8}", " " * 10)
+
+
+def _trailer(result: SeriesResult, command: str) -> Iterator[str]:
+    """What it was measured on, how to repeat it, and by what one sees that it came out the same."""
+    base = result.steps[0].kernel
+    compiler = base.origin.compiler.partition(",")[0] if base else ""
+    options = "".join(
+        f" {name.removeprefix('CONFIG_')}={value}" for name, value in result.plain.options.items()
+    )
+    yield _SIGNATURE
+    yield from _named_facts(
+        {
+            "base": based_on(result).removeprefix("onto ")
+            + (f"; {why}" if (why := result.steps[0].why) else ""),
+            "config": f"{result.plain.config}{options}" + (f"; {compiler}" if compiler else ""),
+        }
+    )
+    yield "To repeat it, with these numbers again:"
+    yield _wrapped(command, "    ", "      ")
+    yield f"  sha256:{result.numbers_digest}"
 
 
 def built_again(result: SeriesResult) -> str:
@@ -394,19 +404,35 @@ def state_text(step: Step) -> str:
     return f"{step.state.value.upper()}{mended}"
 
 
-def _about(result: SeriesResult, step: Step, top: int) -> str:
-    """What there is to say about one patch beside its row; empty where there is nothing."""
+def _answers(result: SeriesResult, top: int) -> Iterator[str]:
+    """Each patch's subject as a reply quotes it, and what it costs; patches of which the same is to be said
+    stand together.
+    """
+    alike = groupby(result.steps[1:], key=lambda step: _cost(result, step, top))
+    for lines, patches in alike:
+        yield "\n".join([*(_quoted(result, step) for step in patches), *lines])
+
+
+def _quoted(result: SeriesResult, step: Step) -> str:
+    """`> [PATCH v3 2/5] mm: a subject`, and the mail."""
+    assert step.patch is not None, "only the base has none"
+    version = f"{result.series.version} " if result.series.version else ""
+    number = f"[PATCH {version}{step.number}/{len(result.series.patches)}]"
+    mail = [f"> <{one_line(step.patch.message_id)}>"] if step.patch.message_id else []
+    return "\n".join([_wrapped(f"{number} {one_line(step.patch.subject)}", "> ", ">   "), *mail])
+
+
+def _cost(result: SeriesResult, step: Step, top: int) -> tuple[str, ...]:
+    """What there is to say about one patch."""
     lines = [*_said_of(step)]
-    for use in result.measurement.workloads:
-        cell = result.cell(step.number, use.label)
+    cells = [result.cell(step.number, use.label) for use in result.measurement.workloads]
+    for cell in cells:
         if cell and cell.is_told:
             lines += _cell_lines(cell, top, counted(result))
-    if not lines:
-        return ""
-    assert step.patch is not None, "only the base has none"
-    number = f"{step.number}/{len(result.series.patches)}"
-    mail = [f"  <{one_line(step.patch.message_id)}>"] if step.patch.message_id else []
-    return "\n".join([beginning(f"{number} {one_line(step.patch.subject)}", COLUMNS), *mail, *lines])
+    if any(cell and cell.is_told for cell in cells) or step.state.is_broken or step.only_moves:
+        return tuple(lines)
+    quiet = "inside the margin in all workloads" if any(cells) else state_text(step)
+    return (_wrapped(one_line(quiet), "  ", "    "), *lines)
 
 
 def _said_of(step: Step) -> Iterator[str]:
@@ -540,255 +566,3 @@ def _wrapped(text: str, first: str, later: str) -> str:
         text, COLUMNS, initial_indent=first, subsequent_indent=later, break_on_hyphens=False
     )
     return "\n".join(lines)
-
-
-# The table of a series: a row a patch, a column for each workload that has something to tell.
-
-
-def steps(result: SeriesResult) -> Table:
-    """Every patch, and from base to tip."""
-    names = changed_workloads(result)
-    columns = (
-        Column("number", "#"),
-        Column("patch", "patch", wraps=True),
-        Column("state", "state"),
-        *(Column(f"workload-{place}", name, numeric=True, named=True) for place, name in enumerate(names)),
-    )
-    rows = [_table_row(result, step, names) for step in result.steps[1:]]
-    if names:
-        totals = {cell.workload: cell for cell in result.totals}
-        sums = (_number(cell_text(totals[name])) for name in names)
-        rows.append(Row((TableCell(), TableCell("", "base to tip"), TableCell(), *sums), RowKind.SUM))
-    return Table(columns, tuple(rows), "patch-series")
-
-
-def _table_row(result: SeriesResult, step: Step, names: list[str]) -> Row:
-    assert step.patch is not None, "only the base has none"
-    subject = one_line(step.patch.subject)
-    state = "" if step.is_own and not step.only_moves else state_text(step)
-    cells = (result.cell(step.number, name) for name in names)
-    return Row(
-        (
-            TableCell(step.number, str(step.number)),
-            TableCell(subject, subject, Kind.PROSE),
-            TableCell(state, state, Kind.PROSE),
-            *(_cell(cell) for cell in cells),
-        )
-    )
-
-
-def _cell(cell: SeriesCell | None) -> TableCell:
-    idle = bool(cell and cell.is_told and cell.is_idle)
-    return replace(_number(cell_text(cell) if cell else ""), notes=(_IDLE,) if idle else ())
-
-
-def _number(text: str) -> TableCell:
-    return TableCell(text, text)
-
-
-_IDLE = "nothing of the patch ran here: layout or order of scheduling"
-
-
-# A series as a picture: how far each workload is from the base after each patch, in per cent.
-
-WIDTH, HEIGHT = 720.0, 240.0
-NARROW = 340.0
-"""The width on a telephone: a wider picture would be scrolled, and its step not seen."""
-_LEFT, _RIGHT, _TOP, _BOTTOM = 8.0, 166.0, 16.0, 36.0
-_LINE = 14.0
-"""Between the names of two courses."""
-
-
-class Course(NamedTuple):
-    """One workload."""
-
-    name: str
-    path: str
-    """A step at each patch."""
-    y: float
-    """Where its name stands, at the right."""
-    change: str
-
-
-class CumulativePicture(NamedTuple):
-    """All that the template draws."""
-
-    name: str
-    width: float
-    courses: tuple[Course, ...]
-    zero: float
-    """The base's height."""
-    end: float
-    """Where its line ends."""
-    names: float
-    """Where the courses' names begin."""
-    ticks: tuple[tuple[float, str], ...]
-    """Places along the bottom, and the numbers of patches there."""
-    description: str
-
-
-def picture(result: SeriesResult, name: str = "course-wide", width: float = WIDTH) -> CumulativePicture:
-    """Of the workloads that changed; without courses where none did."""
-    names = changed_workloads(result)
-    count = len(result.series.patches)
-    courses = {name: _course(result, name) for name in names}
-    values = [0.0, *(value for course in courses.values() for value in course)]
-    low, high = min(values), max(values)
-    room = (high - low) * 0.1 or 1.0
-
-    def x(place: float) -> float:
-        return round(_LEFT + place * (width - _LEFT - _RIGHT) / max(1, count), 1)
-
-    def y(value: float) -> float:
-        share = (value - low + room) / (high - low + 2 * room)
-        return round(HEIGHT - _BOTTOM - share * (HEIGHT - _TOP - _BOTTOM), 1)
-
-    drawn = []
-    places = apart([y(course[-1] if course else 0.0) for course in courses.values()])
-    for (workload, course), place in zip(courses.items(), places, strict=True):
-        path = f"M{x(0)},{y(0.0)}" + "".join(
-            f"H{x(at)}V{y(value)}" for at, value in enumerate(course, start=1)
-        )
-        end = course[-1] if course else 0.0
-        change = number_format.change(1 + end, percent=False)
-        drawn.append(Course(workload, f"{path}H{x(count) + 8}", place, f"{change}%"))
-    every = max(1, count // (12 if width == WIDTH else 6))
-    ticks = tuple((x(place), str(place)) for place in range(every, count + 1, every))
-    description = "; ".join(f"{course.name} {course.change}" for course in drawn) or "nothing changed"
-    description = f"Change from the base after each patch: {description}"
-    return CumulativePicture(
-        name, width, tuple(drawn), y(0.0), x(count) + 8, x(count) + 16, ticks, description
-    )
-
-
-def apart(heights: list[float]) -> list[float]:
-    """The same, from the top moved down as far as no two names stand on each other."""
-    places, lowest = dict[int, float](), float("-inf")
-    for number in sorted(range(len(heights)), key=heights.__getitem__):
-        lowest = places[number] = max(heights[number], lowest + _LINE)
-    beyond = max(0.0, lowest - (HEIGHT - _BOTTOM))
-    return [places[number] - beyond for number in range(len(heights))]
-
-
-def _course(result: SeriesResult, name: str) -> list[float]:
-    """The relative difference from the base after each patch; a patch without a number changes nothing."""
-    base = next((cell.before for cell in result.totals if cell.workload == name), None)
-    total, course = 0.0, list[float]()
-    for patch in result.series.patches:
-        cell = result.cell(patch.number, name)
-        if cell and base:
-            total += float(cell.difference / base)
-        course.append(total)
-    return course
-
-
-# A series as one HTML page, which needs no network; without flame graphs it has no script either.
-
-_MOST_FRAMES, _FRAMES_OF_A_PAGE = 2000, 16_000
-"""Of one graph, and of all: some 50 bytes each, and a page stays below a megabyte."""
-
-_FOOTER = {
-    True: "Instructions are counted, not time.",
-    False: "Guest time is simulated: it is not real time.",
-}
-
-
-class Graph(NamedTuple):
-    """The differential flame graph of one changed cell."""
-
-    title: str
-    drawing: Markup
-
-
-def series_page(result: SeriesResult, command: str, top: int = 3, alone: Sequence[Alone] = ()) -> str:
-    """The page as text."""
-    graphs = list(_graphs(result))
-    return (
-        environment()
-        .get_template("patch_series_page.html.j2")
-        .render(
-            title=title(result),
-            exercised=exercised(result),
-            built_again=built_again(result),
-            answer=answer(result),
-            pictures=(picture(result), picture(result, "course-narrow", NARROW)),
-            height=HEIGHT,
-            table=steps(result),
-            text=as_text(result, command, top, alone),
-            footer=_FOOTER[is_instructions(result)],
-            graphs=graphs,
-            flame_style=Markup(flame_graph.style()) if graphs else "",
-            flame_outline=Markup(flame_graph.outline()) if graphs else "",
-            script=page_script(flame_graphs=True) if graphs else None,
-            style=style_of(),
-        )
-    )
-
-
-def _graphs(result: SeriesResult) -> Iterator[Graph]:
-    """One of each changed cell, in the order of the table; those from base to tip last."""
-    cells = [cell for cell in (*result.cells, *result.totals) if cell.is_told and cell.profiles]
-    most = min(_MOST_FRAMES, _FRAMES_OF_A_PAGE // max(1, len(cells)))
-    for cell in cells:
-        if laid := _laid(cell):
-            title = f"{_patch(result, cell)}: {cell.workload} {cell_text(cell)}"
-            drawn = flame_frames(laid.old, laid.new, most=most)
-            yield Graph(title, Markup(flame_graph.frames_in_page(drawn, title)))
-
-
-def _laid(cell: SeriesCell) -> LaidStacks | None:
-    """The stacks of both sides; None where no calls were followed."""
-    if cell.profiles is None or cell.explanation is None:
-        return None
-    followed = all(profile.region.nodes is not None for profile in cell.profiles)
-    return laid_stacks(*cell.profiles, cell.explanation) if followed else None
-
-
-def _patch(result: SeriesResult, cell: SeriesCell) -> str:
-    step = next((step for step in result.steps if step.patch and step.number == cell.number), None)
-    return f"{step.number} {step.patch.subject}" if step and step.patch else "base to tip"
-
-
-# A series as GitHub-flavoured Markdown.
-
-
-def as_markdown(result: SeriesResult, command: str, top: int = 3, alone: Sequence[Alone] = ()) -> str:
-    """The whole report, with a line feed at its end."""
-    parts = [
-        f"### {prose(title(result))}",
-        f"**{prose(exercised(result))}**",
-        grid(steps(result)),
-        *(_patch_in_markdown(result, step, top) for step in result.steps[1:]),
-        block("\n".join(alone_lines(result, alone))) if alone else "",
-        prose(sums(result)),
-        prose(built_again(result)),
-        f"**{prose(answer(result))}**",
-        block(command),
-    ]
-    return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def _patch_in_markdown(result: SeriesResult, step: Step, top: int) -> str:
-    assert step.patch is not None, "only the base has none"
-    lines = []
-    if step.state.is_broken:
-        lines.append(f"- {step.state.value}: {prose(step.why)}")
-    if step.options:
-        lines.append("- options: " + ", ".join(code(str(option)) for option in step.options))
-    cells = (result.cell(step.number, use.label) for use in result.measurement.workloads)
-    for cell in cells:
-        if cell and cell.is_told:
-            is_open = (open_text(cell),) if cell.is_open else ()
-            text = "; ".join((*map(prose, (*is_open, *beside(cell))), _functions_in_markdown(cell, top)))
-            lines.append(f"- {code(cell.workload)} {cell_text(cell)}: {text}")
-    if not lines:
-        return ""
-    return f"**{step.number} {prose(step.patch.subject)}**\n\n" + "\n".join(lines)
-
-
-def _functions_in_markdown(cell: SeriesCell, top: int) -> str:
-    parts = (
-        f"{code(row.name)} {exact(part)}{' (changed by the patch)' if cell.is_changed(row) else ''}"
-        for row, part in cell.functions(top)
-    )
-    return ", ".join(parts) or "no function tells more"

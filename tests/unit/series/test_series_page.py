@@ -21,7 +21,8 @@ from ktrial.model.series_result import SeriesResult
 from ktrial.model.study import Measurement
 from ktrial.model.workload import WorkloadUse
 from ktrial.report.patch_series import answer as answer_of
-from ktrial.report.patch_series import apart, as_text, picture, series_page
+from ktrial.report.patch_series import as_text
+from ktrial.report.patch_series_page import apart, picture, series_page
 from ktrial.series.run import SeriesRun
 from ktrial.store.store import open_store
 

@@ -1,5 +1,6 @@
 """A series, built and measured by fakes: each patch is told as what it is, and the steps add up."""
 
+import re
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
@@ -22,8 +23,9 @@ from ktrial.model.regression_check import Decision
 from ktrial.model.series_result import SeriesCell, SeriesResult, StepState
 from ktrial.model.study import MachineSettings, Measurement
 from ktrial.model.workload import WorkloadUse
-from ktrial.report.patch_series import COLUMNS, as_markdown, as_text, exercised, idle_lines, series_page
+from ktrial.report.patch_series import COLUMNS, as_text, exercised, idle_lines
 from ktrial.report.patch_series import answer as answer_of
+from ktrial.report.patch_series_page import as_markdown, series_page
 from ktrial.series.errors import SeriesError
 from ktrial.series.run import SeriesRun, differs, estimate, rebuilt
 from ktrial.store.store import Store, open_store
@@ -269,7 +271,31 @@ def test_the_text_fits_a_mail_and_says_all(tmp_path: Path) -> None:
     ):
         assert words in text, text
     assert "fork: +50 instructions per operation" in text
-    assert "To repeat it:\n    ktrial series" in text
+    assert "\n> [PATCH 2/13] mm: cost-fork-50\n  fork: +50 instructions per operation (+5.00%)\n" in text
+    assert "\n> [PATCH 1/13] mm: doc\n  not compiled: documentation\n" in text
+    trailer = text.partition("\n-- \n")[2].splitlines()
+    assert [line.split()[0] for line in trailer[:2]] == ["base", "config"]
+    assert trailer[2:4] == [
+        "To repeat it, with these numbers again:",
+        "    ktrial series --quilt q --onto debian:linux-source-6.1",
+    ]
+    assert re.fullmatch(r"  sha256:[0-9a-f]{64}", trailer[-1])
+
+
+def test_patches_of_which_the_same_is_to_be_said_are_quoted_together(tmp_path: Path) -> None:
+    result = run(tmp_path, "doc-one", "doc-two", "noop")
+    text = as_text(result, "ktrial series")
+    two = "> [PATCH 1/3] mm: doc-one\n> [PATCH 2/3] mm: doc-two\n  not compiled: documentation"
+    assert f"{two}\n\n> [PATCH 3/3] mm: noop\n  same image\n" in text
+    assert max(map(len, text.splitlines())) <= COLUMNS
+
+
+def test_the_same_numbers_have_the_same_digest_wherever_they_were_measured(tmp_path: Path) -> None:
+    first, second = run(tmp_path / "a", "cost-fork-5"), run(tmp_path / "b", "cost-fork-5")
+    assert first.numbers_digest == second.numbers_digest
+    assert run(tmp_path / "c", "cost-fork-6").numbers_digest != first.numbers_digest
+    planted = replace(first, cells=(replace(first.cells[0], after=Fraction(7)), *first.cells[1:]))
+    assert planted.numbers_digest != first.numbers_digest
 
 
 @pytest.mark.nightly

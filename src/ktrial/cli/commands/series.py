@@ -119,7 +119,8 @@ def series(
     that says nothing about the series.
     """
     from ktrial.cli.running.series import MeasuredSeries, as_json, print_series
-    from ktrial.report.patch_series import as_markdown, as_text, series_page
+    from ktrial.report.patch_series import as_text
+    from ktrial.report.patch_series_page import as_markdown, series_page
 
     measured = MeasuredSeries(replace(_with_arguments(options), words=users_command(context)), build)
     check_writable([text, markdown])

@@ -28,6 +28,7 @@ from ktrial.model.warnings import DataWarning
 from ktrial.model.workload import STRING_BYTES
 from ktrial.program_outputs import is_by_clock
 from ktrial.report import patch_series as commits_report
+from ktrial.report import patch_series_page
 from ktrial.report.attribution import locking_sentence, net_sentence_of_profiles
 from ktrial.report.markdown import block, code, grid, prose
 from ktrial.report.regressions import as_json as regression_as_json
@@ -414,7 +415,7 @@ def looks_as_markdown(looks: Sequence[TargetLook], top: int, between: Mapping[st
 def _commits_as_markdown(commits: CommitsBetween, top: int) -> str:
     if commits.result is None:
         return prose(commits_as_text(commits, top))
-    return commits_report.as_markdown(commits.result, commits.command, top)
+    return patch_series_page.as_markdown(commits.result, commits.command, top)
 
 
 def looks_as_json(looks: Sequence[TargetLook], between: Mapping[str, CommitsBetween]) -> dict[str, Any]:

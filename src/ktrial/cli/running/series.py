@@ -357,6 +357,7 @@ def as_json(result: SeriesResult, command: str, alone: Sequence[Alone] = ()) -> 
         "built_again": list(result.built_again),
         "patches": [_step(result, step) for step in result.steps[1:]],
         "totals": [_cell(cell) for cell in result.totals],
+        "numbers_digest": result.numbers_digest,
         "alone": [
             {
                 "number": patch.number,
