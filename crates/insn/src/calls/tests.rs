@@ -20,6 +20,9 @@ struct Guest {
     calls: Calls,
     functions: [u64; 20],
     program: u64,
+    /// What an earlier guest ran.
+    runs_before: [u64; 20],
+    program_before: u64,
 }
 
 impl Guest {
@@ -89,8 +92,11 @@ impl Guest {
             path.reverse();
             lines.push(format!("{}={}", path.join(">"), node.own));
         }
-        assert_eq!(in_tree, self.functions);
-        assert_eq!(nodes[PROGRAM as usize].own, self.program);
+        for (function, own) in in_tree.into_iter().enumerate() {
+            assert_eq!(self.runs_before[function] + own, self.functions[function]);
+        }
+        let own = nodes[PROGRAM as usize].own;
+        assert_eq!(self.program_before + own, self.program);
         lines.join(" ")
     }
 
@@ -113,6 +119,19 @@ fn a_system_call_s_tree() {
     guest.runs_program(5);
     assert_eq!(guest.folded(), "program=105 10=14 10>11=4 10>11>12=7");
     assert_eq!(guest.calls.unmatched(), 0);
+}
+
+#[test]
+fn a_guest_that_is_another_one_has_a_tree_and_stacks_of_its_own() {
+    let mut guest = Guest::in_system_call();
+    guest.calls(SYSCALL, 10, STACK + 0x100, A);
+    guest.runs(A, 2);
+    guest.follow(|calls, now| calls.begin_anew(now));
+    (guest.runs_before, guest.program_before) = (guest.functions, guest.program);
+    guest.enters(SYSCALL, Role::Entry);
+    guest.returns(SYSCALL, 3, STACK + 0x100);
+    assert_eq!(guest.folded(), "10=3");
+    assert_eq!((guest.calls.unmatched(), guest.calls.task()), (1, 0));
 }
 
 #[test]
