@@ -6,6 +6,7 @@ may have them performed elsewhere, as long as it tells the same events.
 
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -288,26 +289,26 @@ class _WaitingTrials:
     """
 
     def __init__(self, trials: Sequence[_Waiting], *, in_order: bool) -> None:
-        self._waiting = list(trials)
-        self._in_order = in_order
+        self._most_in_a_row = 0 if in_order else _MOST_IN_A_ROW
+        self._by_boots: dict[tuple[Boot, ...], deque[tuple[int, _Waiting]]] = {}
+        for place, (planned, jobs) in enumerate(trials):
+            boots = tuple(dict.fromkeys(job.boot for job in jobs))
+            self._by_boots.setdefault(boots, deque()).append((place, (planned, jobs)))
         self._lock = threading.Lock()
         self._thread = threading.local()
 
     def take(self) -> _Waiting:
         """The next one of the thread that calls."""
-        boots, times = getattr(self._thread, "had", (None, 0))
+        boots, times = getattr(self._thread, "had", ((), 0))
         with self._lock:
-            place = 0
-            if not self._in_order and times < _MOST_IN_A_ROW:
-                alike = (n for n, (_, jobs) in enumerate(self._waiting) if _boots(jobs) == boots)
-                place = next(alike, 0)
-            planned, jobs = self._waiting.pop(place)
-        self._thread.had = _boots(jobs), times + 1 if _boots(jobs) == boots else 1
-        return planned, jobs
-
-
-def _boots(jobs: Sequence[Job]) -> tuple[Boot, ...]:
-    return tuple(dict.fromkeys(job.boot for job in jobs))
+            if times >= self._most_in_a_row or boots not in self._by_boots:
+                boots, times = min(self._by_boots, key=lambda boots: self._by_boots[boots][0][0]), 0
+            waiting = self._by_boots[boots]
+            _, trial = waiting.popleft()
+            if not waiting:
+                del self._by_boots[boots]
+        self._thread.had = boots, times + 1
+        return trial
 
 
 class Workers:

@@ -1,8 +1,10 @@
 """Who performs the trials of a run is exchanged: what is told, stored and withdrawn stays the session's."""
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
+import pytest
 from tests.support.making import a_study
 from tests.support.scripted import ScriptedMachine, scripted_resources
 
@@ -18,6 +20,7 @@ from ktrial.model.design import PlannedTrial
 from ktrial.model.kernel import Build
 from ktrial.model.study import StudyRecord
 from ktrial.model.trial import Trial
+from ktrial.model.workload import Mode
 from ktrial.store.store import Store, open_store
 
 STUDY = a_study(workloads=("fork",), perturbations=3)
@@ -142,3 +145,21 @@ def test_trials_of_one_study_in_one_store_are_of_one_scope(store: Store) -> None
     assert len(elsewhere.scopes) == 2
     assert len(set(elsewhere.scopes)) == 1
     assert len(elsewhere.performed) == 7
+
+
+@pytest.mark.parametrize(
+    ("mode", "changes"), [(Mode.EXACT_PLUGIN, 1), (Mode.EXACT_CLOCK, 1), (Mode.EMULATED_TIME, None)], ids=str
+)
+def test_a_thread_goes_on_with_the_system_that_it_had_where_the_order_changes_no_number(
+    store: Store, mode: Mode, changes: int | None
+) -> None:
+    machine = ScriptedMachine(mode=mode)
+    record = run(STUDY, store=store, machine=machine, resources=scripted_resources(), jobs=1)
+    systems = [(boot.kernel.name, boot.parameters) for boot, _ in machine.programs]
+    assert len(systems) == len(record.trials) == 6
+    changed = sum(before != after for before, after in pairwise(systems))
+    if changes is None:
+        in_order = [trial.planned.treatment.key for trial in record.trials]
+        changes = sum(before != after for before, after in pairwise(in_order))
+        assert changes > 1
+    assert changed == changes
