@@ -1,0 +1,64 @@
+"""A whole study, `studies/quick.toml`, beside an earlier commit of ktrial: CPU time of all that it starts.
+
+`make bench BENCH=quick AGAINST=COMMIT`. Kernels and snapshots are in the cache; each run has its own store.
+"""
+
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench.row import Row
+
+AGAINST = "ced558c96"
+"""The commit before one QEMU served many trials; the variable AGAINST names another."""
+ROUNDS = 3
+STUDY = Path("studies") / "quick.toml"
+TIMES_FASTER = 53 / 18
+"""The goal: 18 CPU-seconds where that commit took 53."""
+PROGRAM = "from ktrial.cli.main import main; main()"
+NOTE = (
+    "the whole study: user and system time of ktrial and all its QEMUs, the least of 3 runs in turn, after "
+    "one of each that is not counted"
+)
+HERE = Path(__file__).parents[2]
+
+
+def rows() -> Iterator[Row]:
+    """Both in turn, so that both meet the same load."""
+    commit = os.environ.get("AGAINST", AGAINST)
+    with checkout(commit) as there:
+        for place in (there, HERE):
+            cpu_seconds(place)
+        rounds = [(cpu_seconds(HERE), cpu_seconds(there)) for _ in range(ROUNDS)]
+    ours, theirs = (min(sides) for sides in zip(*rounds, strict=True))
+    yield Row(f"ktrial run {STUDY}", ours, commit, theirs, least_ratio=TIMES_FASTER, note=NOTE)
+
+
+@contextmanager
+def checkout(commit: str) -> Iterator[Path]:
+    """That commit's files, with its guest programs. They are gone at the end of the block."""
+    with tempfile.TemporaryDirectory() as directory:
+        place = Path(directory) / "ktrial"
+        git = ["git", "-C", str(HERE), "worktree"]
+        subprocess.run([*git, "add", "--quiet", "--detach", str(place), commit], check=True)
+        try:
+            subprocess.run([place / "crates" / "take-prebuilt"], check=True, stdout=subprocess.DEVNULL)
+            yield place
+        finally:
+            subprocess.run([*git, "remove", "--force", str(place)], check=True)
+
+
+def cpu_seconds(place: Path) -> float:
+    """What the study takes there."""
+    with tempfile.TemporaryDirectory() as directory:
+        command = [sys.executable, "-c", PROGRAM, "run", str(place / STUDY)]
+        store = {"PYTHONPATH": str(place / "src"), "KTRIAL_STORE": str(Path(directory) / "store")}
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(command, cwd=place, env=os.environ | store, stdout=subprocess.DEVNULL, check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
