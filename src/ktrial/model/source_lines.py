@@ -86,7 +86,7 @@ class InlinedElsewhere(Model):
     within: str
     """The treatment in which it is inlined."""
     inlined: float
-    """Instructions per operation there."""
+    """Instructions per operation there, with those of what is inlined into it."""
     apart: str
     """The treatment in which it is a row of its own."""
     own: float

@@ -13,7 +13,7 @@ _MOST_NAMED = 3
 _HEADING_COLUMNS = 24
 _UNKNOWN = "(no line is known)"
 _ONE_IMAGE = "both ran the same image: its lines have the same numbers"
-_BY_ORDER = "no source is read: lines stand beside each other by their order and their counts"
+_BY_ORDER = "paired by their order and counts, as no source is read"
 
 
 class _LineRow(NamedTuple):
@@ -27,9 +27,13 @@ class _LineRow(NamedTuple):
     """Else it is a word of ktrial's own: other lines, the sum."""
 
 
-def frames_table(opened: LineDifference, sides: tuple[str, str]) -> Table:
+def frames_table(opened: LineDifference, sides: tuple[str, str], most: int | None) -> Table:
     """The function itself, what was inlined into it, and the sum. `sides`: what is above their numbers."""
-    frames = [_LineRow(frame.function, frame.before, frame.after) for frame in opened.frames]
+    frames = [_LineRow(frame.function, frame.before, frame.after) for frame in opened.frames[:most]]
+    if left := opened.frames[len(frames) :]:
+        before, after = sum(frame.before for frame in left), sum(frame.after for frame in left)
+        others = number_format.counted(len(left), "other function")
+        frames.append(_LineRow(others, before, after, is_name=False))
     column = Column("function", "function, or inlined", wraps=True)
     return _with_sum(opened, (Field[_LineRow](column, _what), *_numbers(opened, sides)), frames)
 
@@ -114,8 +118,8 @@ def lines_notes(opened: LineDifference) -> Iterator[str]:
     for part in opened.elsewhere:
         inlined, own_count = number_format.number(part.inlined), number_format.number(part.own)
         yield (
-            f"{part.function} is inlined on {part.within} ({inlined} of the instructions here); on "
-            f"{part.apart} it is a function of its own ({own_count}), in another row"
+            f"{part.function}: inlined on {part.within} ({inlined}, with what is inlined into it), on "
+            f"{part.apart} a function of its own ({own_count}), another row"
         )
     for side in (opened.before, opened.after):
         if not side.symbols:

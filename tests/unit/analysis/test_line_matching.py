@@ -114,9 +114,12 @@ def test_frames_and_lines_add_up_to_the_function_and_each_line_is_there_once(
 def test_what_one_side_inlined_is_a_function_of_its_own_on_the_other() -> None:
     attribution = an_attribution({"do_mmap": 50, "map": 120}, {"do_mmap": 90})
     row = row_named(attribution.explanation, "do_mmap")
-    sides = [by_line({(1, ""): 50})], [by_line({(1, ""): 50, (9, "map"): 40})]
+    nested = SourceLine(file="mm/mm.h", line=4, inlined=("map", "is_mapped"), instructions=10)
+    after = by_line({(1, ""): 40, (9, "map"): 40})
+    after = after.model_copy(update={"lines": (*after.lines, nested), "instructions": 90})
+    sides = [by_line({(1, ""): 50})], [after]
     (part,) = line_difference(attribution, row, sides, same_code=False).elsewhere
-    assert (part.function, part.inlined, part.own) == ("map", 4.0, 12.0)
+    assert (part.function, part.inlined, part.own) == ("map", 5.0, 12.0)
     assert (part.within, part.apart) == (
         attribution.explanation.after.label,
         attribution.explanation.before.label,

@@ -78,7 +78,7 @@ def test_a_row_opens_into_frames_and_lines_of_both_kernels(cli: CommandLine) -> 
     assert result.status == 0, result.messages
     title, beneath = result.output.splitlines()[:2]
     assert title.startswith(f"fork: {OLD} → {NEW}: +84 %")
-    assert beneath.startswith("lines add up to +20; no source is read: lines stand beside each other")
+    assert beneath.startswith("lines add up to +20; paired by their order and counts")
     table = rows(result.output)
     assert ["tag_save", "0", "30", "+30"] in table
     assert ["mm/slub.c:6", "→", "73", "kmem_cache_alloc_noprof", "60", "50", "−10"] in table

@@ -111,7 +111,7 @@ def line_difference(
             "lines": tuple(
                 sorted(pairs, key=lambda pair: (-abs(opened.of_pair(pair)), -sum(counts_of(pair))))
             ),
-            "elsewhere": tuple(_elsewhere(opened, frames, profiles)),
+            "elsewhere": tuple(_elsewhere(opened, frames, sides, profiles)),
         }
     )
 
@@ -175,22 +175,23 @@ def _paired(
 
 
 def _elsewhere(
-    opened: LineDifference, frames: Iterable[FramePair], profiles: tuple[Profile, Profile]
+    opened: LineDifference, frames: Iterable[FramePair], sides: Sides, profiles: tuple[Profile, Profile]
 ) -> Iterator[InlinedElsewhere]:
     """Frames of one side that are functions of their own on the other, and not part of this row there."""
     nothing = FunctionFiles()
     counts = [functions_of(profile, nothing).counts for profile in profiles]
+    labelled = (opened.before, opened.after)
     for frame in frames:
-        for within, apart, inlined, there, side in (
-            (opened.before, opened.after, frame.before, frame.after, 1),
-            (opened.after, opened.before, frame.after, frame.before, 0),
-        ):
-            own = counts[side].get((frame.function, ""))
+        for within, apart, there in ((0, 1, frame.after), (1, 0, frame.before)):
+            inlined = _sum(
+                line for part in sides[within] for line in part.lines if frame.function in line.inlined
+            )
+            own = counts[apart].get((frame.function, ""))
             if inlined and not there and own and own.instructions:
                 yield InlinedElsewhere(
                     function=frame.function,
-                    within=within.label,
-                    inlined=inlined / within.operations,
-                    apart=apart.label,
-                    own=own.instructions / profiles[side].operations,
+                    within=labelled[within].label,
+                    inlined=inlined / labelled[within].operations,
+                    apart=labelled[apart].label,
+                    own=own.instructions / profiles[apart].operations,
                 )

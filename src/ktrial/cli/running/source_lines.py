@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from ktrial.model.source_lines import LineDifference
 
 
+_FRAMES = 3
+"""Functions that are shown where there is little room: it is for their lines."""
+
+
 def lines_behind(options: "ExplainOptions", function: str) -> "tuple[Attribution, LineDifference]":
     """The explanation, and its row of that function by source line.
 
@@ -50,7 +54,7 @@ def print_lines_behind(
     screen = Screen(console, whole=whole, more=same_command("-v"))
     screen.title(headline_of(attribution), lines_summary(opened))
     for table, noun in (
-        (frames_table(opened, sides), "function"),
+        (frames_table(opened, sides, None if whole else _FRAMES), "function"),
         (lines_table(opened, sides, most), "line"),
     ):
         count = len(table.rows)
