@@ -172,6 +172,7 @@ _GOOD = {
 }  # fmt: skip
 _BAD = {"fail", "failed", "failure", "error", "timeout", "killed", "crashed", "crash", "aborted", "ko"}
 _NO = {"", "0", "no", "false", "none", "null", "n"}
+_YES = {"1", "yes", "true", "y"}
 _OF_BENCHMARKS = {"name", "iterations", "real_time", "cpu_time", "time_unit"}
 """The columns of Google Benchmark's CSV: each row is a benchmark, and the file is the group."""
 _OF_JMETER = {"timeStamp", "elapsed", "label", "success"}
@@ -248,7 +249,7 @@ def understand(header: list[str], rows: Sequence[Mapping[str, str]], file: Sourc
     metrics = {"name"} if is_benchmarks else {"label"} if is_jmeter else _METRIC
     metric, knob, session = one(metrics), one(_KNOB), one(_SESSION)
     families = tuple(name for name in (metric, knob, session) if name)
-    default, note = one(_DEFAULT), one(_NOTE)
+    default, note = one(_says_yes_or_no(names, rows)), one(_NOTE)
     taken |= set(index_of or ())
     status = one({name for name, column in names.items() if _says_whether_it_failed(name, column, rows)})
     troubles = tuple(
@@ -320,6 +321,16 @@ def _says_whether_it_failed(name: str, column: str, rows: Sequence[Mapping[str, 
         return False
     words = {row[column].strip().lower() for row in rows}
     return any(word in _GOOD | _NO | _BAD or word.lstrip("-").isdigit() for word in words)
+
+
+def _says_yes_or_no(names: Mapping[str, str], rows: Sequence[Mapping[str, str]]) -> set[str]:
+    """Names of columns that mark the default; BenchmarkDotNet's `IsBaseline` may be the word `Default`."""
+    return {
+        name
+        for name, column in names.items()
+        if name in _DEFAULT
+        and (name == "is_default" or any(row[column].strip().lower() in _NO | _YES for row in rows))
+    }
 
 
 def has_failed(name: str, cell: str) -> bool:

@@ -1,6 +1,6 @@
 """What a machine did while something ran: samples of its CPUs, as several programs print them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean
@@ -8,6 +8,7 @@ from statistics import fmean
 from ktrial.model.workload import Direction
 from ktrial.program_outputs import Column, Measured, Note, Report
 from ktrial.program_outputs.errors import OutputDamaged, OutputEmpty
+from ktrial.program_outputs.reading import measured
 
 SHARES = ("CPU user", "CPU system", "I/O wait", "steal", "CPU idle")
 """Of the CPUs' time, in percent: nice counts as user, interrupts as system, guests as user."""
@@ -17,8 +18,19 @@ COLUMNS = (
     Column(QUEUE, "", Direction.LOWER),
     Column(SWITCHES, "1/s", Direction.LOWER),
 )
-FORMATS = ("sysstat", "vmstat")
+FORMATS = ("sar", "sysstat", "vmstat")
 """Whose numbers are conditions of what ran; measurements only where somebody says so."""
+_OF_SYSSTAT = {
+    "CPU user": ("user", "usr", "nice", "guest", "gnice"),
+    "CPU system": ("system", "sys", "irq", "soft"),
+    "I/O wait": ("iowait",),
+    "steal": ("steal",),
+    "CPU idle": ("idle",),
+    QUEUE: ("runq-sz",),
+    SWITCHES: ("cswch", "cswch/s"),
+    SWAPPED: ("pswpin", "pswpout", "pswpin/s", "pswpout/s"),
+}
+"""What sysstat's programs call it."""
 _SLACK = 3.0
 """Percent that shares may lack or have too much: they are rounded, and CPUs are not read at one instant."""
 _ABOUT = 10
@@ -30,6 +42,18 @@ class Sample:
 
     numbers: dict[str, float]
     where: str
+
+
+def of_sysstat(facts: Mapping[str, object], format: str, where: str) -> dict[str, float]:
+    """The numbers, by their names here. Raises OutputDamaged."""
+    numbers = {
+        name: sum(measured(facts[key], format, f"{where}, {key}") for key in keys if key in facts)
+        for name, keys in _OF_SYSSTAT.items()
+        if any(key in facts for key in keys)
+    }
+    if missing := next((name for name in SHARES if name not in numbers), ""):
+        raise OutputDamaged(format=format, where=where, problem=f"its {missing} is not there")
+    return numbers
 
 
 def report(format: str, samples: Sequence[Sample], notes: Sequence[Note] = ()) -> Report:

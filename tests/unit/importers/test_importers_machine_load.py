@@ -27,6 +27,13 @@ def test_what_the_machine_did_is_a_condition_of_the_results_with_its_label() -> 
     assert conditions["old"]["groups"] == "2"
 
 
+def test_sar_s_own_tables_are_conditions_too() -> None:
+    whole = imported(("old", RESULT), ("new", RESULT), ("old", PROGRAM_OUTPUTS / "sar-12.6.1.txt"))
+    conditions = {group.label: group.conditions for group in only_family(whole).groups}
+    assert (conditions["old"]["CPU use"], conditions["old"]["swapping"]) == ("100 %", "no")
+    assert "CPU use" not in conditions["new"]
+
+
 def test_what_belongs_to_no_group_is_told() -> None:
     whole = imported(("old", RESULT), ("new", RESULT), ("newer", BUSY))
     assert "belongs to no group" in " ".join(warning.text for warning in whole.warnings)

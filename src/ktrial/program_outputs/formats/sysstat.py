@@ -6,27 +6,16 @@ from typing import Any
 from ktrial.program_outputs import Note, Report
 from ktrial.program_outputs.errors import OutputDamaged, OutputEmpty
 from ktrial.program_outputs.keys import KeyPatterns
-from ktrial.program_outputs.machine_load import COLUMNS, QUEUE, SHARES, SWAPPED, SWITCHES, Sample, report
+from ktrial.program_outputs.machine_load import COLUMNS, Sample, of_sysstat, report
 from ktrial.program_outputs.reading import (
     conditions_of,
     has_keys,
     json_report,
-    measured,
     object_of,
     objects_of,
 )
 from ktrial.text_lines import lines_of
 
-_SUMS = {
-    "CPU user": ("user", "usr", "nice", "guest", "gnice"),
-    "CPU system": ("system", "sys", "irq", "soft"),
-    "I/O wait": ("iowait",),
-    "steal": ("steal",),
-    "CPU idle": ("idle",),
-    QUEUE: ("runq-sz",),
-    SWITCHES: ("cswch", "cswch/s"),
-    SWAPPED: ("pswpin", "pswpout", "pswpin/s", "pswpout/s"),
-}
 _PARTS = ("process-and-context-switch", "swap-pages", "queue")
 _CONDITIONS = {"host": "nodename", "kernel": "release", "machine": "machine", "CPUs": "number-of-cpus"}
 _HEADING = "# hostname;interval;timestamp;"
@@ -92,7 +81,7 @@ class Sysstat:
         for part in _PARTS:
             if part in record:
                 facts |= object_of(record[part], self.name, f"{where}, {part}")
-        return Sample(self._named(facts, where), where)
+        return Sample(of_sysstat(facts, self.name, where), where)
 
     def _rows(self, text: str) -> list[Sample]:
         """The table of CPUs in sadf -d; tables of other things follow under headings of their own."""
@@ -111,18 +100,8 @@ class Sysstat:
                     raise OutputDamaged(format=self.name, where=f"line {at}", problem="it is there twice")
                 stamps.add(cells[_FIXED - 1])
                 facts = dict(zip(names[_FIXED + 1 :], cells[_FIXED + 1 :], strict=True))
-                samples.append(Sample(self._named(facts, f"line {at}"), f"line {at}"))
+                samples.append(Sample(of_sysstat(facts, self.name, f"line {at}"), f"line {at}"))
         return samples
-
-    def _named(self, facts: dict[str, Any], where: str) -> dict[str, float]:
-        numbers = {
-            name: sum(measured(facts[key], self.name, f"{where}, {key}") for key in keys if key in facts)
-            for name, keys in _SUMS.items()
-            if any(key in facts for key in keys)
-        }
-        if missing := next((name for name in SHARES if name not in numbers), ""):
-            raise OutputDamaged(format=self.name, where=where, problem=f"its {missing} is not there")
-        return numbers
 
 
 def _restarts(host: dict[str, Any]) -> Iterator[Note]:
