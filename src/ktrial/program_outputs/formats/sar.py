@@ -26,7 +26,7 @@ _APART = 0.02
 """Percent that a printed mean may be from that of the samples: both are rounded to a hundredth."""
 
 
-class Row(NamedTuple):
+class TableRow(NamedTuple):
     """One line of a table: when, what, and where it stands."""
 
     when: str
@@ -87,7 +87,7 @@ class Sar:
         conditions = {**first.groupdict(), **read.conditions}
         return Report(read.measured, read.failures, read.notes, conditions)
 
-    def _rows(self, text: str, left: list[str]) -> Iterator[Row]:
+    def _rows(self, text: str, left: list[str]) -> Iterator[TableRow]:
         """Of the tables that are read, without the `%` of their columns; other lines go to `left`."""
         names: list[str] = []
         for at, line in enumerate(lines_of(text), 1):
@@ -109,7 +109,7 @@ class Sar:
                 }
                 if _CPUS in facts:
                     facts["idle"] = facts[_CPUS]
-                yield Row(match["when"], facts, at)
+                yield TableRow(match["when"], facts, at)
 
     def _check(self, means: dict[str, str], samples: list[dict[str, str]]) -> None:
         """That the printed mean of the idle time is that of the samples."""
