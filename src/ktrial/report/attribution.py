@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from itertools import islice
 from typing import NamedTuple
 
@@ -178,7 +177,7 @@ def explained(
 ) -> Why:
     """What the comparisons of one workload are made of. `proofs`: those that the study has."""
     explanation = attribution.explanation
-    shown = [row for row in explanation.rows if explanation.weight(row)][:TOP]
+    shown = list(islice(filter(explanation.weight, explanation.rows), TOP))
     names = {(row.function, row.module, row.match) for row in shown}
     unshown = [row for row in explanation.rows if (row.function, row.module, row.match) not in names]
     first = comparisons[0]
@@ -308,14 +307,14 @@ def _value(count: Count, side: ProfileSide) -> float | None:
 def sum_of(explanation: Explanation, rows: Iterable[FunctionDifference], name: str) -> DifferencePart:
     """The part of several functions together."""
     summed = list(rows)
-    difference = sum(map(explanation.difference, summed), Fraction(0))
+    difference = explanation.difference_of(summed)
     return DifferencePart(
         name=name,
         before=sum(row.before.instructions for row in summed) / explanation.before.operations,
         after=sum(row.after.instructions for row in summed) / explanation.after.operations,
         difference=float(difference),
         share=explanation.share(difference),
-        byte_difference=float(sum(map(explanation.byte_difference, summed), Fraction(0))),
+        byte_difference=float(explanation.byte_difference_of(summed)),
     )
 
 

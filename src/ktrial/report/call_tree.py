@@ -29,11 +29,11 @@ def shown_name(function: FunctionCount) -> str:
 
 def stacks(profile: Profile, name_of: Naming = shown_name) -> Stacks:
     """The profile's stacks. Where calls were not followed, every function is a stack of its own."""
-    counted: Stacks = {}
+    counted: dict[Stack, int] = {}
     for stack, instructions in _counted(profile, name_of):
         if instructions:
-            counted[stack] = counted.get(stack, Fraction(0)) + Fraction(instructions, profile.operations)
-    return counted
+            counted[stack] = counted.get(stack, 0) + instructions
+    return {stack: Fraction(instructions, profile.operations) for stack, instructions in counted.items()}
 
 
 def stacks_of_both(before: Profile, after: Profile, explanation: Explanation) -> tuple[Stacks, Stacks]:
@@ -131,7 +131,7 @@ def aligned(before: Stacks, after: Stacks) -> Stacks:
     counted: Stacks = {}
     for stack, instructions in before.items():
         place = _place(stack, common, places)
-        counted[place] = counted.get(place, Fraction(0)) + instructions
+        counted[place] = counted[place] + instructions if place in counted else instructions
     return counted
 
 
@@ -155,9 +155,13 @@ def _places(after: Stacks, common: set[str]) -> dict[Stack, Stack]:
 
 
 def _place(stack: Stack, common: set[str], places: dict[Stack, Stack]) -> Stack:
+    shared = _without(stack, common)
+    count = len(shared)
     for end in range(len(stack), 0, -1):
-        if stack[end - 1] in common and (outer := places.get(_without(stack[:end], common))):
-            return (*outer, *stack[end:])
+        if stack[end - 1] in common:
+            if outer := places.get(shared[:count]):
+                return (*outer, *stack[end:])
+            count -= 1
     return stack
 
 
@@ -273,7 +277,7 @@ def tree_of_stacks(laid: LaidStacks, explanation: Explanation, most: int = MOST)
     while len(rows := tuple(_below(root, 0, smallest, unit, root.net))) > most:
         smallest *= _COARSER
     top = sum(node.net for node in _shown(root, smallest))
-    gross = sum((abs(explanation.difference(row)) for row in explanation.rows), Fraction(0))
+    gross = explanation.gross(explanation.rows)
     means = (explanation.before.mean, explanation.after.mean)
     return CallTree(rows, *means, float(gross), (root.net - top) / unit)
 

@@ -504,15 +504,18 @@ _APPENDED = re.compile(r"(?:\.(?:isra|constprop|part|cold|llvm|lto_priv)(?:\.\d+
 """GCC's and Clang's names for pieces and copies of one function of the source."""
 
 
-def functions_of(profile: Profile, files: FunctionFiles) -> Functions:
-    """Functions by their names in the source: pieces that the compiler made of one are one."""
+def functions_of(profile: Profile, files: FunctionFiles, *, placed: bool = False) -> Functions:
+    """Functions by their names in the source: pieces that the compiler made of one are one.
+
+    `placed`: with their places in the tree of calls.
+    """
     pieces: dict[Key, list[FunctionCount]] = defaultdict(list)
     for function in profile.region.functions:
         pieces[_key(function.symbol, function.module)].append(function)
     return Functions(
         counts={key: _sum(its_pieces) for key, its_pieces in pieces.items()},
         operations=profile.operations,
-        places=call_places(profile, _key),
+        places=call_places(profile, _key) if placed else CallPlaces(),
         known=_names_of(files),
         files=files.files,
     )
@@ -592,7 +595,8 @@ def _added_calls(
     for calls in workloads:
         for key, neighbours in calls.items():
             for neighbour, count in neighbours.items():
-                sums[key][neighbour] = sums[key].get(neighbour, Fraction(0)) + count
+                before = sums[key].get(neighbour)
+                sums[key][neighbour] = count if before is None else before + count
     return dict(sums)
 
 
@@ -636,7 +640,8 @@ def function_map(
 ) -> FunctionMap:
     """Pair the functions of two kernels. `workloads`: each workload's two profiles."""
     sides = [
-        (functions_of(before, files_before), functions_of(after, files_after)) for before, after in workloads
+        (functions_of(before, files_before, placed=True), functions_of(after, files_after, placed=True))
+        for before, after in workloads
     ]
     old, new = together([old for old, _ in sides]), together([new for _, new in sides])
     return FunctionMap(tuple(match(old, new)))
