@@ -307,3 +307,23 @@ def test_a_report_that_contradicts_itself_is_refused(
 ) -> None:
     with pytest.raises(OutputDamaged, match=problem):
         program_outputs.find(name).read(changed(file, change))
+
+
+@pytest.mark.parametrize("group", ["\u202f", "\u00a0", ".", " "])
+def test_decimal_commas_of_perf_are_read_with_its_time_elapsed(group: str) -> None:
+    """French, Czech and German: the nine digits of the time elapsed say that the comma is no group's."""
+    table = (
+        " Performance counter stats for 'true':\n\n"
+        f"          1{group}234,56 msec task-clock      #    0,995 CPUs utilized\n"
+        f"     2{group}788{group}555      cycles          #    1,931 GHz     (98,71%)\n\n"
+        "       0,002599947 seconds time elapsed\n"
+    )
+    report = program_outputs.find("perf-stat").read(table)
+    assert {name: each.values for name, each in report.named().items()} == {
+        "task-clock": (1234.56,),
+        "cycles": (2_788_555.0,),
+        "time elapsed": (0.002599947,),
+    }
+    without = table.replace("       0,002599947 seconds time elapsed\n", "")
+    with pytest.raises(OutputDamaged):
+        program_outputs.find("perf-stat").read(without)

@@ -34,6 +34,10 @@ _ELAPSED = re.compile(
     r"^ +(?P<value>\S+)(?: \+- \S+)? seconds (?P<what>time elapsed|user|sys)"
     r"\s*(?:\( \+-\s*(?P<error>[0-9.]+)% \))?\s*$"
 )
+_ELAPSED_COMMA = re.compile(r"^ +\d+,\d{4,}(?: \+- \d+,\d+)? seconds time elapsed")
+"""More digits than a group of three has."""
+_NUMBER = re.compile(rf"(?<![\w,.])\d{{1,3}}(?:(?:\.|{_GROUP})\d{{3}})*(?:,\d+)?(?![\w])|(?<![\w,.])\d+,\d+")
+_NO_DIGIT = r"[^\d,]"
 _COMMAND = re.compile(rf"{_HEADING} (?P<command>.+?)(?: \([0-9]+ runs\))?:")
 _RUNS = re.compile(rf"{_HEADING} .*\((?P<runs>[0-9]+) runs\):")
 _DECORATION = re.compile(
@@ -108,7 +112,7 @@ class PerfStat:
         "every event that was counted; fewer count as better. Events that were not, that took turns and "
         "are scaled, and lines that are not understood are told; of several runs "
         "(`-r`) the scatter is kept. Parts (`-I`, `-A`, `--per-…`), an event "
-        "that is there twice, and decimal commas are refused"
+        "that is there twice, and decimal commas without a time elapsed are refused"
     )
     of_groups = False
     begins = (rf"^ *{_HEADING}",)
@@ -218,7 +222,14 @@ class PerfStat:
 
 
 def _below_heading(text: str) -> list[str]:
-    return _lines(text[text.index(_HEADING) :])[1:]
+    """The lines of the table; with decimal points where the time elapsed shows decimal commas."""
+    lines = _lines(text[text.index(_HEADING) :])[1:]
+    return [_in_english(line) for line in lines] if any(map(_ELAPSED_COMMA.match, lines)) else lines
+
+
+def _in_english(line: str) -> str:
+    """`1.101,01 msec` is `1101.01 msec`: what grouped digits goes, commas become points."""
+    return _NUMBER.sub(lambda number: re.sub(_NO_DIGIT, "", number[0]).replace(",", "."), line)
 
 
 def csv_counts(text: str, format: str = "") -> Iterator[Count]:
