@@ -49,6 +49,7 @@ READ: list[tuple[str, str, dict[str, Number]]] = [
         },
     ),
     ("hey", "hey-0.1.4.txt", {"requests": ((534.3679,), "1/s", HIGHER), "latency": ((0.0093,), "s", LOWER)}),
+    ("hey", "hey-2020.txt", {"requests": ((10022.9023,), "1/s", HIGHER), "latency": ((0.0035,), "s", LOWER)}),
     ("hey", "hey-percent-signs.txt", {"latency p99": ((0.3,), "s", LOWER)}),
     (
         "oha",
