@@ -419,6 +419,7 @@ def test_what_is_no_right_number_is_refused(
     with pytest.raises((OutputDamaged, OutputEmpty)) as error:
         program_outputs.find(name).read(changed(file, change))
     assert problem in error.value.message
+    assert len(error.value.message) <= 200
 
 
 TOLD: list[tuple[str, str, tuple[str, str], str]] = [
