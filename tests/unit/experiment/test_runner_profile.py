@@ -234,7 +234,7 @@ def test_code_that_the_kernel_made_is_no_sign_of_wrong_symbols(kernel: Kernel) -
     most = 2 * region["instructions"]
     region["functions"].append(["[generated]", "ffffffffc0201040", most, 0, 0, 0, 0, 0, 0, 0, 0, 0])
     counted = profile(kernel, Guest(counts=HEADER + NEXT_RUN + json.dumps(region) + "\n" + END))
-    assert counted.region.functions[-1].symbol == "[generated]"
+    assert "[generated]" in {function.symbol for function in counted.region.functions}
 
 
 @pytest.mark.parametrize(
