@@ -170,6 +170,7 @@ _GOOD = {
     "", "0", "0.0", "200", "ok", "okay", "success", "successful", "succeeded", "pass", "passed", "true",
     "yes", "complete", "completed", "done", "finished", "normal", "valid", "none", "null",
 }  # fmt: skip
+_NOTHING = {"", "na", "n/a", "nan", "?", "-", "null", "none"}
 _BAD = {"fail", "failed", "failure", "error", "timeout", "killed", "crashed", "crash", "aborted", "ko"}
 _NO = {"", "0", "no", "false", "none", "null", "n"}
 _YES = {"1", "yes", "true", "y"}
@@ -423,6 +424,19 @@ def is_numeric(name: str, rows: Sequence[Mapping[str, str]]) -> bool:
     return any(cells) and all(number(cell) is not None or runs_in(cell) for cell in cells if cell)
 
 
+def has_no_number(header: Sequence[str], rows: Sequence[Mapping[str, str]]) -> str:
+    """A column that is called as one of numbers, and has `NA` in every row; empty where none is."""
+    return next(
+        (
+            name
+            for name in header
+            if (_plain(name) in _VALUES or _MEAN.fullmatch(_plain(name)))
+            and all(row[name].strip().lower() in _NOTHING for row in rows)
+        ),
+        "",
+    )
+
+
 def numbers_runs(name: str) -> bool:
     """Whether a column numbers runs or blocks."""
     return _plain(name) in _RUN | _BLOCK
@@ -503,7 +517,8 @@ def _values(
     values = _mean_of(names, numeric) or _by_name(numeric) or _by_unit(numeric, units)
     values = values or _by_ending(numeric, rows)
     if values or any(is_numeric(column, rows) for column in free.values()):
-        return values or _only_numbers(numeric, rows)
+        others = () if has_no_number(list(free.values()), rows) else _only_numbers(numeric, rows)
+        return values or others
     return _by_name(free)
 
 

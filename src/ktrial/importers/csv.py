@@ -9,7 +9,7 @@ from typing import overload
 
 from ktrial.format.number_format import counted, percentage
 from ktrial.importers.cells import CsvLine, with_runs
-from ktrial.importers.columns import Columns, has_failed, understand, without_other_numbers
+from ktrial.importers.columns import Columns, has_failed, has_no_number, understand, without_other_numbers
 from ktrial.importers.errors import ImportFailed, MeasurementsDamaged, NoMeasurements, some_of
 from ktrial.importers.protocol import SourceFile, check_groups, decimals, rounded
 from ktrial.importers.sizes import split_by_sizes
@@ -383,6 +383,10 @@ def _check_value(file: SourceFile, columns: Columns, table: Table) -> None:
     if any(number(name) is not None for name in header):
         hint = "put a line with the columns' names above the numbers"
         raise NoMeasurements(file.path, "csv", f"{where}: its header is {some_of(header)}", hint)
+    cells = [row.cells for row in table.rows]
+    if name := has_no_number(header, cells):
+        problem = f"no row has a number in {name}"
+        raise NoMeasurements(file.path, "csv", problem, "a run that failed leaves it so", file.text)
     if not columns.candidates:
         problem = f"{where}: no column is one of numbers ({some_of(header)})"
         raise NoMeasurements(file.path, "csv", problem, "name the column of numbers: --value COLUMN")

@@ -250,3 +250,9 @@ def test_a_number_of_results_numbers_runs(tmp_path: Path) -> None:
     rows = [f"{kernel},{at},{10 + at / 7:.3f}" for kernel in "ab" for at in range(5)]
     imported = read_file(table(tmp_path, "kernel,result_id,seconds", *rows))
     assert {group.label: len(group.values) for group in only_family(imported).groups} == {"a": 5, "b": 5}
+
+
+def test_a_column_of_numbers_without_any_is_named(tmp_path: Path) -> None:
+    """BenchmarkDotNet writes `NA` where every benchmark failed: no other column stands in for it."""
+    with pytest.raises(ImportFailed, match="lines 1 to 3: no row has a number in Mean"):
+        read_file(table(tmp_path, "Method,Affinity,Mean,Error", "a,11111111,NA,NA", "b,11111111,NA,NA"))
