@@ -87,14 +87,19 @@ class ReportNotWritten(KtrialError):
 def write_page(path: Path, page: str, again: str) -> Path:
     """Write a page; a half-written one is never left where a whole one was.
 
-    `again`: the command that writes it. Raises ReportNotWritten.
+    A link stays, and what it leads to is written; a device or a pipe is written to, never replaced. `again`:
+    the command that writes it. Raises ReportNotWritten.
     """
     absolute = path.expanduser().absolute()
-    partial = absolute.with_name(f".{absolute.name}.partial")
+    place = absolute.resolve()
+    partial = place.with_name(f".{place.name}.partial")
     try:
-        absolute.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_text(page, encoding="utf-8")
-        partial.replace(absolute)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if place.exists() and not place.is_file():
+            place.write_text(page, encoding="utf-8")
+        else:
+            partial.write_text(page, encoding="utf-8")
+            partial.replace(place)
     except OSError as error:
         with contextlib.suppress(OSError):  # it may never have been made
             partial.unlink()

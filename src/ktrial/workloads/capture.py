@@ -201,6 +201,8 @@ _SECRET_BELOW_HOME = (
 )
 _SECRET = ("/etc/shadow", "/etc/gshadow", "/etc/ssl/private", "/etc/ssh", "/etc/sudoers", "/etc/sudoers.d")
 _SECRET_NAMES = ("id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", ".env")
+_SHALLOW = 3
+"""Parts of `/usr/share`."""
 _MOST_UNREAD = 32 << 20
 """Bytes of files that a directory holds, whose names a command read, and not the files."""
 _PLAIN_MODE = 0o755
@@ -261,6 +263,10 @@ class Collector:
             self._add(path, only_directory=path in met.written)
         for path in met.listed:
             self._add_entries(path)
+        carried = self._files.keys() | self._directories.keys()
+        self._result.partial = [
+            place for place in self._result.partial if not carried.issuperset(_entries(place))
+        ]
         for path in met.written:
             if below(path, *KERNELS) or not Path(path).is_file():
                 continue
@@ -315,7 +321,11 @@ class Collector:
 
     def _add_entries(self, place: str) -> None:
         """What a directory holds whose names were read; not all of /usr, of which it needs what it opened."""
-        if is_systems(place) or place in self._young or not Path(place).is_dir():
+        if place in self._young or not Path(place).is_dir():
+            return
+        if is_systems(place):
+            if is_listed_for_its_names(place):
+                self._result.partial.append(place)
             return
         if is_secret(place, self._home) and not below(place, *self._include):
             return
@@ -410,6 +420,15 @@ def is_systems(path: str) -> bool:
     return path == "/" or below(path, *KERNELS, *_SYSTEMS)
 
 
+def is_listed_for_its_names(path: str) -> bool:
+    """Whether a program that lists this directory of the system's has its entries for data, as `find /etc`.
+
+    Interpreters list the directories of their modules, deep in /usr and /lib, and read what they need there.
+    """
+    deep = below(path, "/usr", "/lib", "/lib32", "/lib64") and len(Path(path).parts) > _SHALLOW
+    return not deep and not below(path, *KERNELS)
+
+
 def is_secret(path: str, home: str) -> bool:
     """Whether what usually lies there are keys and passwords."""
     below_home = tuple(f"{home.rstrip('/')}/{name}" for name in _SECRET_BELOW_HOME)
@@ -475,7 +494,7 @@ def notes(accesses: Accesses, collected: Collected, seconds: float) -> Iterator[
     if collected.secrets:
         yield Note(
             text=f"it reads files that usually hold secrets, which are left out: {_some(collected.secrets)}",
-            advice="--include PATH includes one, in the caches of ktrial and in the guest's memory",
+            advice="ktrial workload capture --include PATH includes one, in caches and in the guest's memory",
         )
     if collected.own:
         yield Note(text=f"files that ktrial itself writes are left out: {_some(collected.own)}")
@@ -486,7 +505,7 @@ def notes(accesses: Accesses, collected: Collected, seconds: float) -> Iterator[
     if collected.partial:
         yield Note(
             text=f"it lists {_some(collected.partial)}: a guest has only what it opened there",
-            advice="if the others matter, add the directory to files",
+            advice="if the others matter: ktrial workload capture --include DIRECTORY has them in a workload",
         )
     if collected.changed:
         yield Note(

@@ -1,5 +1,7 @@
 """`ktrial report`: what is in the store, as a page, as Markdown, as CSV."""
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -76,6 +78,23 @@ def test_a_page_that_cannot_be_written_says_why(
     answer = cli("report", "--html", tmp_path / "file" / "page.html")
     assert answer.status == 1
     assert "page.html cannot be written" in answer.messages
+
+
+def test_a_page_is_written_through_a_link_and_into_a_pipe_which_stay_what_they_are(
+    cli: CommandLine, stored: StudyRecord, tmp_path: Path
+) -> None:
+    link, pipe = tmp_path / "link.html", tmp_path / "pipe"
+    link.symlink_to("page.html")
+    assert cli("report", "--html", link).status == 0
+    assert link.is_symlink()
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "<html" in page
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor() as pool:
+        read = pool.submit(pipe.read_text, encoding="utf-8")
+        assert cli("report", "--html", pipe).status == 0
+        assert read.result(timeout=60) == page
+    assert pipe.is_fifo()
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,23 @@ def test_files_that_were_read_are_found_and_those_that_were_not_are_not(place: P
     assert not taken.notes
 
 
+@pytest.mark.parametrize(
+    ("words", "listed"),
+    [
+        (("find", "/etc/init.d", "-name", "*.conf"), "it lists /etc/init.d: a guest has only what it opened"),
+        (("sh", "-c", "echo /usr/*"), "it lists /usr: a guest has only what it opened"),
+        (("sh", "-c", "cat /etc/init.d/*"), ""),
+        (("/usr/bin/python3", "-I", "-c", "import json"), ""),
+    ],
+    ids=lambda value: value if isinstance(value, str) else " ".join(value),
+)
+def test_a_program_that_lists_a_directory_of_the_systems_is_told_that_a_guest_has_less_of_it(
+    words: tuple[str, ...], listed: str, place: Path
+) -> None:
+    shown = told(captured(*words))
+    assert (listed in shown) if listed else ("it lists" not in shown)
+
+
 def test_a_script_brings_its_interpreters_and_the_programs_that_it_runs(place: Path) -> None:
     script = place / "run me"
     script.write_text("#!/usr/bin/env -S bash -e\ncd sub; (exec cat ../data/é.txt) | wc -c\n")
