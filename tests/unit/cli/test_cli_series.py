@@ -93,6 +93,19 @@ def test_a_workload_of_ones_own_is_offered_beside_the_built_in_ones(
     assert ktrial(*command).status == 2
 
 
+def test_a_c_file_is_compiled_and_offered_beside_the_built_in_workloads(
+    ktrial: CommandLine, tmp_path: Path
+) -> None:
+    a_series(tmp_path / "q", "cost-fork-2")
+    (tmp_path / "reproducer.c").write_text("int main(void) { return 0; }\n")
+    command = ("series", "--quilt", "q", *ONTO, "--candidate", "reproducer.c", "--json")
+    assert "reproducer" in json.loads(ktrial(*command).output)["workloads"]
+    (tmp_path / "reproducer.c").write_text("int main(void) { return nothing; }\n")
+    refused = ktrial(*command)
+    assert refused.status == 2
+    assert "reproducer.c does not compile: reproducer.c:1:25: error:" in refused.messages
+
+
 def test_json_has_every_patch_and_exact_numbers(ktrial: CommandLine, tmp_path: Path) -> None:
     a_series(tmp_path / "q", "doc", "cost-fork-20")
     result = json.loads(ktrial("series", "--quilt", "q", *ONTO, *FORK, "--json").output)

@@ -61,7 +61,7 @@ class SeriesOptions(MeasurementOptions):
     )
     onto: str | None = Option(None, metavar="S", help="What they apply to: debian:linux-source-6.1, DIR…")
     candidate: list[str] | None = Option(
-        None, metavar="FILE.toml", help="A workload of yours that ktrial may choose, too."
+        None, metavar="FILE", help="A workload of yours (.toml, .c) that ktrial may choose, too."
     )
     maximum: Limits = None
     every: int | None = Option(

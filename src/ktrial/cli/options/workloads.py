@@ -77,7 +77,7 @@ def single_use(name: str | None, words: tuple[str, ...]) -> "WorkloadUse":
 
 
 def use_of(name: str) -> "WorkloadUse":
-    """The workload of this name or label (`page-fault2(kind=threads)`), or in this file.
+    """The workload of this name or label (`page-fault2(kind=threads)`), or in this file (`.toml`, `.c`).
 
     Raises BadOption, WorkloadError, StudyError.
     """
@@ -85,7 +85,10 @@ def use_of(name: str) -> "WorkloadUse":
     from ktrial.model.workload import WorkloadUse
     from ktrial.studyfile.workloads import workload_from_file
     from ktrial.workloads import check
+    from ktrial.workloads.c_programs import SUFFIX, program_of
 
+    if name.endswith(SUFFIX):
+        return program_of(Path(name).expanduser())
     if name.endswith(".toml"):
         return workload_from_file(Path(name).expanduser(), registry())
     try:
