@@ -35,7 +35,7 @@ def as_conditions(files: Sequence[ReadFile], value: str) -> list[ReadFile]:
         return [*results, *(_only(file, value) for file in loads)]
     if not results:
         raise ImportFailed(
-            f"{loads[0].path} tells what a machine did, which is no result.",
+            f"{loads[0].path}, line 1: this tells what a machine did, which is no result.",
             hint=f"give it beside results, with their label; or --value with one of: {', '.join(names)}",
         )
     labels = {group.label for file in results for family in file.imported.families for group in family.groups}
