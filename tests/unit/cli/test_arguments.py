@@ -89,6 +89,7 @@ def test_a_workload_is_named_as_results_name_it_with_its_parameters(cli: Command
         ("hackbench(groups=2, groups=3)", "'groups=3' is no parameter"),
         ("hackbench(gruops=2)", "no parameter gruops (did you mean groups?)"),
         ("hackbench(groups=many)", "groups is 'many'; give"),
+        ("hackbench(groups=2", "hackbench(groups=2: the parenthesis is not closed"),
         ("hakbench(groups=2)", "hakbench(groups=2) is neither a kernel nor a workload"),
     ],
 )

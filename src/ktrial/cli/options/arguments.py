@@ -261,7 +261,11 @@ def _neither(word: str, names: "Registry") -> BadUsage:
         hint = "ktrial matrix takes a range: ktrial matrix 5.10..7.2 default"
         return BadUsage(f"{word} is a range of kernels: name single ones here.", hint=hint)
     if Path(word).is_file():
-        hint = f"write a kernel's file as path:{word}; write a command of your own at the end: -- {word}"
+        hint = (
+            f"a kernel's file is path:{word}; a command stands at the end, as in ktrial compare … -- {word}"
+        )
         return BadUsage(f"{word} is a file: it may be a kernel or a command.", hint=hint)
+    if "(" in word and not word.endswith(")"):
+        return BadUsage(f"{word}: the parenthesis is not closed.", hint="hackbench(groups=2), in quotes")
     near = nearest(word, [*names.workloads, *SETS_OF_WORKLOADS])
     return BadUsage(f"{word} is neither a kernel nor a workload{near}.", hint=f"{_KERNELS}; {_WORKLOADS}")

@@ -69,13 +69,20 @@ def timed_by(record: StudyRecord) -> str:
     )
 
 
-def same_command(*options: str) -> str:
-    """The command that runs, with these options too, before a command of the user's own."""
+def same_command(*options: str, without: str = "") -> str:
+    """The command that runs, with these options too, before a command of the user's own.
+
+    `without`: an option that has a value, and that is not to take effect twice.
+    """
     program, *words = sys.argv
     if Path(program).name != "ktrial":
         return f"the same command with {' '.join(options)}"
     place = words.index("--") if "--" in words else len(words)
-    return shlex.join(["ktrial", *map(masked, words[:place]), *options, *words[place:]])
+    own, users = words[:place], words[place:]
+    if without in own:
+        del own[own.index(without) : own.index(without) + 2]
+    own = [word for word in own if not (without and word.startswith(f"{without}="))]
+    return shlex.join(["ktrial", *map(masked, own), *options, *users])
 
 
 def first_step(record: StudyRecord, _: Sequence[Why], store: str | None) -> str:

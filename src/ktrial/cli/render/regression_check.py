@@ -16,7 +16,7 @@ from ktrial.cli.running import series
 from ktrial.experiment.regression_check import worst
 from ktrial.experiment.watch import News, TargetLook
 from ktrial.format import number_format
-from ktrial.format.labels import MODE_NAMES, VERDICT_STYLES, VERDICTS
+from ktrial.format.labels import MODE_NAMES, VERDICT_STYLES, VERDICTS, verdict_text
 from ktrial.format.sanitize import one_line, printable, shortened
 from ktrial.format.table import Cell, Column, Field, Kind, change, interval, name, own, quantity, table
 from ktrial.model.attribution import Explanation
@@ -45,6 +45,7 @@ _AS_VERDICT = {
 """A decision has the symbol and the colour of a verdict."""
 _DECIDED = (Verdict.BETTER, Verdict.WORSE)
 _INSTRUCTIONS = "instructions"
+_BY_INSTRUCTIONS = "by instructions counted, not time"
 _NAME_COLUMNS = 60
 _CONSOLE_LINES = 12
 _LEAST_OF_THE_LARGEST = Fraction(1, 100)
@@ -53,7 +54,7 @@ _LEAST_OF_THE_LARGEST = Fraction(1, 100)
 
 def print_check(check: RegressionCheck, top: int, console: Console, *, whole: bool = False) -> None:
     """A row a metric, what makes the difference where it is beyond, and the answer: 25 lines, or all."""
-    screen = Screen(console, whole=whole, more=same_command("-v"))
+    screen = Screen(console, whole=whole, more=same_command("-v", without="--summary"))
     modes = _modes(check) if check.rows else ""
     screen.title(f"{check.kernel} ({check.release}) against {_baseline(check)}", modes)
     by_decision = sorted(range(len(check.rows)), key=lambda place: _IMPORTANCE[check.rows[place].decision])
@@ -106,30 +107,39 @@ def print_check(check: RegressionCheck, top: int, console: Console, *, whole: bo
 
 
 def _locking(check: RegressionCheck) -> Iterator[str]:
-    """`fork: 41 % of this difference is in functions that lock memory: …`, once a workload."""
+    """`fork: 41 % of this difference is in functions that lock memory: …`, once a workload; not of those that
+    were measured on several CPUs.
+    """
+    measured = {row.comparison.workload for row in check.on_several.rows} if check.on_several else set()
     shares = {row.comparison.workload: row.locking_share for row in check.rows if not _is_bytes(row)}
     for workload, share in shares.items():
-        if sentence := locking_sentence(share):
+        if workload not in measured and (sentence := locking_sentence(share)):
             yield f"{workload}: {sentence}"
 
 
 def _routed(check: RegressionCheck) -> Iterator[str]:
-    """`open2: one CPU −12.0 %; 4 CPUs, of throughput, +38.0 %: beyond`, of each workload's own metric."""
+    """`open2: one CPU −12.0 %; 4 CPUs 1,050 → 1,449, +38.0 % (+37.1 … +38.9): ✗ beyond`, each metric."""
     several = check.on_several
     if several is None:
         return
     if several.problem:
         yield f"{several.cpus} CPUs: not run: {several.problem}"
-    alone = {row.comparison.workload: row.comparison for row in check.rows if not row.secondary}
+    alone = {_name(row): row.comparison for row in check.rows}
     for row in several.rows:
         comparison = row.comparison
-        if not row.secondary and (before := alone.get(comparison.workload)):
-            metric = "" if comparison.metric == before.metric else f", {comparison.metric}"
-            yield (
-                f"{comparison.workload}: one CPU {number_format.change(before.ratio)}; "
-                f"{several.cpus} CPUs{metric} {number_format.change(comparison.ratio)}: "
-                f"{_decision(row.decision).text}"
-            )
+        before = alone.get(comparison.workload if not row.secondary else _name(row))
+        on_one = f"one CPU {number_format.change(before.ratio)}; " if before else ""
+        values = (
+            number_format.quantity(value, comparison.unit)
+            for value in (comparison.baseline_value, comparison.value)
+        )
+        ends = interval(comparison.low, comparison.high, comparison.no_interval).text
+        better = row.decision is Decision.WITHIN and comparison.verdict is Verdict.BETTER
+        decision = verdict_text(Verdict.BETTER) if better else _decision(row.decision).text
+        yield (
+            f"{_name(row)}: {on_one}{several.cpus} CPUs {' → '.join(values)}, "
+            f"{number_format.change(comparison.ratio)} ({ends}): {decision}"
+        )
 
 
 def _baseline(check: RegressionCheck) -> str:
@@ -197,9 +207,13 @@ def _state(row: CheckedMetric) -> str:
 
 def _basis(check: RegressionCheck) -> str:
     """What was compared: instructions, or what programs told by the guest's clock."""
-    if any(_is_told(row) for row in check.rows):
-        return "as the command tells them by the guest's clock, where an instruction takes 1 ns"
-    return "by instructions counted, not time"
+    if check.cpus > 1:
+        return "in simulated time, where an instruction takes 1 ns"
+    told = [_is_told(row) for row in check.rows]
+    clock = "by the guest's clock, where an instruction takes 1 ns"
+    if all(told):
+        return clock
+    return f"rates and times {clock}, the others by instructions" if any(told) else _BY_INSTRUCTIONS
 
 
 def as_markdown(check: RegressionCheck, top: int) -> str:
