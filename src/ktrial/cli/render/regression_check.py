@@ -87,9 +87,9 @@ def print_check(check: RegressionCheck, top: int, console: Console, *, whole: bo
         screen.lines(
             nets, "cause", least=1, heading="why, in instructions per operation under the first perturbation:"
         )
-    screen.lines(list(_locking(check)), "note on locks", least=1)
-    screen.lines(list(_routed(check)), "workload on several CPUs", least=3)
-    screen.lines(_cited(check), "note on time")
+    screen.lines(list(_locking(check)), "lock note", least=1)
+    screen.lines(list(_routed(check)), "several-CPU row", least=3)
+    screen.lines(_cited(check), "time note")
     if check.console.strip():
         heading = "the guest's console ends with:"
         screen.lines(_console_end(check), "line of its console", least=4, heading=heading, wraps=False)
