@@ -1,6 +1,7 @@
 """Parts of what other versions of programs print, and every number that is read of it."""
 
 import json
+import re
 
 import pytest
 from tests.support.program_texts import changed, read, text_of
@@ -307,6 +308,39 @@ def test_a_report_that_contradicts_itself_is_refused(
 ) -> None:
     with pytest.raises(OutputDamaged, match=problem):
         program_outputs.find(name).read(changed(file, change))
+
+
+def hyperfine(**record: object) -> str:
+    records = [{"command": "./a", "times": [1.0, 1.1]}, {"command": "./c", **record}]
+    return json.dumps({"results": records}, indent=1)
+
+
+@pytest.mark.parametrize(
+    ("mean", "times"),
+    [
+        (1.01667, [1.01, 1.02, 1.02]),
+        (1.0166983512349871, [1.01, 1.02, 1.02]),
+        (1.02, [1.0123456789, 1.0223456789]),
+    ],
+)
+def test_a_mean_may_be_rounded_in_the_last_digit_and_so_may_its_times(
+    mean: float, times: list[float]
+) -> None:
+    report = program_outputs.find("hyperfine").read(hyperfine(mean=mean, times=times))
+    assert report.named()["./c: time"].values == tuple(times)
+
+
+@pytest.mark.parametrize(
+    ("mean", "numbers"),
+    [
+        (1.25, "its mean is 1.25, and that of its times is 1.01667"),
+        (1.0166721, "its mean is 1.016672, and that of its times is 1.016667"),
+    ],
+)
+def test_two_numbers_that_differ_are_printed_so_that_they_do(mean: float, numbers: str) -> None:
+    times = [1.0100001, 1.0199999, 1.0200001]
+    with pytest.raises(OutputDamaged, match=re.escape(numbers)):
+        program_outputs.find("hyperfine").read(hyperfine(mean=mean, times=times))
 
 
 @pytest.mark.parametrize("group", ["\u202f", "\u00a0", ".", " "])

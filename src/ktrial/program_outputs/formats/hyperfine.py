@@ -1,6 +1,7 @@
 """hyperfine --export-json: every command's times."""
 
 import math
+from decimal import Decimal
 from statistics import fmean
 from typing import Any
 
@@ -13,6 +14,7 @@ from ktrial.program_outputs.reading import finite, has_keys, json_report, object
 _TIME = Column("time", "s", Direction.LOWER)
 _ROUNDING = 1e-6
 """What is lost where numbers are printed: hyperfine prints all digits."""
+_FEWEST_DIGITS, _MOST_DIGITS = 6, 17
 _MEND = "a command that fails does something else than one that works: mend it first"
 _KEYS = KeyPatterns(
     measurements=("results/{command,times,exit_codes}",),
@@ -61,8 +63,14 @@ class Hyperfine:
         computed = {"mean": fmean(times), "min": min(times), "max": max(times)} if times else {}
         for key, here in computed.items():
             printed = finite(result.get(key))
-            if printed is not None and abs(printed - here) > _ROUNDING * max(abs(here), _ROUNDING):
-                problem = f"its {key} is {printed:g}, and that of its times is {here:g}"
+            if printed is None:
+                continue
+            lost = max(
+                _ROUNDING * max(abs(here), _ROUNDING), _half_unit(printed) + max(map(_half_unit, times))
+            )
+            if abs(printed - here) > lost:
+                digits = _digits_that_differ(printed, here)
+                problem = f"its {key} is {printed:.{digits}g}, and that of its times is {here:.{digits}g}"
                 raise OutputDamaged(format=self.name, where=name, problem=problem)
 
     def _command(self, name: str, result: dict[str, Any]) -> Measured:
@@ -88,6 +96,20 @@ class Hyperfine:
             else {}
         )
         return Measured(_TIME.metric, good, _TIME.unit, _TIME.direction, name, len(values) - len(good), named)
+
+
+def _half_unit(printed: float) -> float:
+    """Half a unit of the last digit: what rounding by hand, or by another tool, may have changed."""
+    exponent = Decimal(repr(printed)).as_tuple().exponent
+    return 0.5 * 10.0 ** int(exponent)
+
+
+def _digits_that_differ(printed: float, computed: float) -> int:
+    """As few significant digits as show that the two are not the same number."""
+    every = range(_FEWEST_DIGITS, _MOST_DIGITS)
+    return next(
+        (digits for digits in every if f"{printed:.{digits}g}" != f"{computed:.{digits}g}"), _MOST_DIGITS
+    )
 
 
 def _failures(commands: list[Measured]) -> list[Note]:
