@@ -367,7 +367,14 @@ class ProgramOutput:
             format=self.name,
             families=families,
             warnings=tuple(_warnings(file.name, report)),
+            understood=_understood(report),
         )
+
+
+def _understood(report: Report) -> str:
+    """What is read and what is not, where an output has more numbers than are read."""
+    metrics = ", ".join(dict.fromkeys(measured.metric for measured in report.measured))
+    return f"numbers {metrics}; not read {', '.join(report.unread)}" if report.unread else ""
 
 
 def _of_metrics(file: SourceFile, report: Report) -> tuple[Family, ...]:

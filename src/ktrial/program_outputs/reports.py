@@ -71,6 +71,8 @@ class Report:
     notes: tuple[Note, ...] = ()
     conditions: dict[str, str] = field(default_factory=dict)
     """Under which it was measured, as far as the output tells: `threads` → `4`."""
+    unread: tuple[str, ...] = ()
+    """Fields of numbers beside those of `measured` that nothing is read of."""
 
     def named(self) -> dict[str, Measured]:
         """Name → metric: `time`, or `sleep 1: time` where several things were measured."""

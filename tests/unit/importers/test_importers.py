@@ -50,6 +50,7 @@ def test_google_benchmark_gives_repetitions_and_not_what_was_computed_from_them(
     assert (family.name, family.unit, family.direction) == ("BM_pipe/512", "ns", Direction.LOWER)
     assert family.groups[0].values == (812.5, 815.0, 811.0)
     assert "1 benchmarks report an error" in imported.warnings[0].text
+    assert imported.understood == "numbers real time; not read cpu_time"
 
 
 def test_files_of_one_group_each_are_compared_with_each_other() -> None:

@@ -30,6 +30,8 @@ _CONDITIONS = {
     "version": "context.library_version",
     "date": "context.date",
 }
+_BESIDE = ("cpu_time", "bytes_per_second", "items_per_second")
+"""What a row may tell beside its real time."""
 _BUSY = 0.5
 """Of the CPUs that others used when a run began: its times are theirs too."""
 _STATISTIC = re.compile(r"(.+)_(mean|median|stddev|cv|BigO|RMS)")
@@ -89,7 +91,8 @@ class GoogleBenchmark:
         )
         notes = (*_notes(values, good), *_surroundings(document), *_KEYS.remainder(document))
         failures = (failure,) if len(good) < len(runs) else ()
-        return Report(read, failures, notes, conditions_of(document, _CONDITIONS))
+        unread = tuple(key for key in _BESIDE if any(finite(row.get(key)) is not None for row in good))
+        return Report(read, failures, notes, conditions_of(document, _CONDITIONS), unread)
 
     def _time(self, row: dict[str, Any]) -> float:
         """In nanoseconds."""
