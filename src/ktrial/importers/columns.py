@@ -57,6 +57,8 @@ class Columns:
     """More columns of numbers, each a metric of its own."""
     candidates: tuple[str, ...] = ()
     """Columns that may be the one of numbers, where no name says which."""
+    better: Direction | None = None
+    """Which way the user said is better."""
 
     @property
     def understood(self) -> str:
@@ -83,10 +85,11 @@ class Columns:
         return "; ".join(part for part in parts if part)
 
     def _shown(self, name: str, named: NamedUnit) -> str:
-        direction = named.direction if named.unit is None else named.unit.direction
-        shown = ", ".join(
-            part for part in (named.unit.symbol if named.unit else "", _WAYS[direction]) if part
-        )
+        by_name = named.direction if named.unit is None else named.unit.direction
+        way = _WAYS[self.better or by_name]
+        if self.better and by_name and self.better is not by_name:
+            way = f"{way} by --better, where the name says {by_name.value}"
+        shown = ", ".join(part for part in (named.unit.symbol if named.unit else "", way) if part)
         return f"{name} ({shown})" if shown and not self.unit else name
 
     def of(self, name: str, named: NamedUnit) -> "Columns":
@@ -306,6 +309,7 @@ def understand(header: list[str], rows: Sequence[Mapping[str, str]], file: Sourc
         named=named(value),
         others=tuple((name, named(name)) for name in values[1:]),
         candidates=candidates,
+        better=choices.better,
     )
 
 

@@ -17,6 +17,7 @@ import zstandard
 
 from ktrial.importers.errors import ImportFailed, some_of
 from ktrial.model.imported import Imported, Rounded
+from ktrial.model.workload import Direction
 from ktrial.program_outputs.units import Units
 
 MOST_GROUPS = 200
@@ -36,6 +37,8 @@ class Choices:
     """Whether other files are compared with this one: a table without groups is one of them then."""
     units: Units = field(default_factory=Units)
     """What the user said about units, and the grammar of all others."""
+    better: Direction | None = None
+    """Which way the user said is better, whatever names and units say."""
 
 
 @dataclass(frozen=True)

@@ -55,6 +55,28 @@ def test_sums_of_squares_of_seconds_are_no_zeros(ktrial: CommandLine, tmp_path: 
     assert "SS 6.25e-08 between, 2.5e-08 within" in words(ktrial("analyze", str(path)).output)
 
 
+@pytest.mark.parametrize(
+    ("options", "taken", "below"),
+    [
+        ((), "throughput (higher is better)", "higher is better"),
+        (("--better", "higher"), "throughput (higher is better)", "higher is better"),
+        (
+            ("--better", "lower"),
+            "throughput (lower is better by --better, where the name says higher)",
+            "lower is better",
+        ),
+    ],
+)
+def test_what_is_better_is_said_alike_and_no_benchmark_is_a_unit(
+    ktrial: CommandLine, tmp_path: Path, options: tuple[str, ...], taken: str, below: str
+) -> None:
+    path = tmp_path / "rates.csv"
+    path.write_text("kernel,bench,throughput\n" + "x,pipe,10\nx,pipe,11\ny,pipe,12\ny,pipe,13\n")
+    lines = ktrial("analyze", str(path), *options).output.splitlines()
+    assert lines[0].startswith(f"rates.csv: numbers {taken} (--value)")
+    assert lines[lines.index("rates.csv: pipe") + 1] == below
+
+
 def test_an_infinite_f_is_still_json(ktrial: CommandLine, tmp_path: Path) -> None:
     path = tmp_path / "flat.csv"
     path.write_text("level,mean,sd,n\na,1,0.000001,3\nb,2,0.000001,3\nc,2,0,3\n")

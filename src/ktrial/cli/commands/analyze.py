@@ -69,7 +69,7 @@ def analyze(
         direction=Direction(better) if better else None,
         estimand=Estimand(estimand or Estimand.TYPICAL),
     )
-    of_tables = importers.Choices(columns, value or "", units=_units(unit or []))
+    of_tables = importers.Choices(columns, value or "", units=_units(unit or []), better=choices.direction)
     results = importers.read_all([_named(text) for text in files], of_tables)
     if baseline:
         families = [family for result in results for family in result.families]

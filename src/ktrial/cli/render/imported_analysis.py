@@ -55,9 +55,9 @@ def _unit_and_direction(family: FamilyAnalysis) -> str:
     direction = (
         DIRECTIONS[family.direction] if family.direction else "which way is better is not known (--better)"
     )
-    unit = family.unit or family.metric
-    blocks = "; compared within blocks" if family.blocked else ""
-    return one_line(f"{unit}; {direction}{blocks}")
+    metric = "" if family.metric in family.name.split(" · ") else family.metric
+    blocks = "compared within blocks" if family.blocked else ""
+    return one_line("; ".join(part for part in (family.unit or metric, direction, blocks) if part))
 
 
 def _groups(family: FamilyAnalysis, percent: str) -> Table:
