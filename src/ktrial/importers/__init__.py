@@ -4,6 +4,7 @@ An importer is a module here, or an entry point in the group `ktrial.importers`,
 that has the methods of `Importer`.
 """
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -66,6 +67,11 @@ def read(file: SourceFile) -> tuple[Importer, Imported]:
     """What is in a file, and who read it. Raises ImportFailed."""
     importers = sorted(installed()[0].values(), key=lambda importer: importer.name == _LAST)
     for importer in importers:
+        if importer.name == _LAST and file.path.suffix == ".toml":
+            raise ImportFailed(
+                f"{file.path} is TOML: a study file has questions, and no results yet.",
+                hint=f"ktrial run {shlex.quote(str(file.path))} measures a study, and analyses it, too",
+            )
         if importer.recognises(file):
             return importer, importer.read(file)
     first = next((at for at, line in enumerate(lines_of(file.text), start=1) if line.strip()), 1)

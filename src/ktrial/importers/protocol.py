@@ -189,7 +189,7 @@ def _text(path: Path, raw: bytes) -> str:
 def _unreadable(path: Path, problem: str) -> ImportFailed:
     return ImportFailed(
         f"{path} cannot be read: {problem}.",
-        hint="give a file that holds results; what is understood: ktrial help statistics",
+        hint="give a file that holds results; ktrial workload formats lists what is read",
     )
 
 

@@ -104,10 +104,20 @@ def test_what_cannot_be_text_is_told(tmp_path: Path, content: bytes, problem: st
 
 
 def test_a_file_that_is_not_there_and_a_name_that_cannot_be(tmp_path: Path) -> None:
-    with pytest.raises(ImportFailed, match="No such file"):
+    with pytest.raises(ImportFailed, match="No such file") as missing:
         read_file(tmp_path / "nothing")
+    assert (
+        missing.value.advice == "give a file that holds results; ktrial workload formats lists what is read"
+    )
     with pytest.raises(ImportFailed, match="null"):
         read_file(Path("a\0b"))
+
+
+def test_a_study_file_is_none_of_results(tmp_path: Path) -> None:
+    study = written(tmp_path, 'workloads = ["fork"]\n\n[factors.kernel]\nlevels = ["a", "b"]\n', "my.toml")
+    with pytest.raises(ImportFailed, match=r"my\.toml is TOML: a study file has questions") as refused:
+        read_file(study)
+    assert refused.value.advice.startswith(f"ktrial run {study} ")
 
 
 def test_a_format_that_nobody_knows_is_told_in_a_line(tmp_path: Path) -> None:
