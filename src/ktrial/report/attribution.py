@@ -184,8 +184,7 @@ def explained(
     key = (first.workload, first.baseline, first.treatment)
     proof = next((item for item in proofs if item.difference_key == key), None)
     profiles = (attribution.before, attribution.after)
-    followed = all(item.region.nodes is not None for item in profiles)
-    laid = laid_stacks(*profiles, explanation) if followed else None
+    laid = laid_stacks(*profiles, explanation) if followed_calls(profiles) else None
     taken_back = {item.candidate.target for item in proof.tested} if proof else set()
     return Why(
         workload=first.workload,
@@ -210,14 +209,23 @@ def explained(
     )
 
 
-def net_sentence(why: Why) -> str:
-    """`+14,103: copy_page_range +6,200, exit_mmap +4,100, the rest +3,803`: no parts that cancel.
+def why_heading(*, followed: bool) -> str:
+    """What stands above net sentences: they add up to means of one trial, where verdicts compare medians.
 
-    Where calls were not followed, by subsystem.
+    `followed`: whether the trials followed calls; else parts are functions by themselves.
+    """
+    parts = "each with what it calls" if followed else "own code"
+    return f"why, in mean instructions under the first perturbation, {parts}:"
+
+
+def net_sentence(why: Why) -> str:
+    """`+14,103 (98,600 → 112,703): copy_page_range +6,200, exit_mmap +4,100, the rest +3,803`: no parts that
+    cancel. Where calls were not followed, by subsystem.
     """
     subsystems = [NetPart(part.name, part.difference) for part in why.subsystems]
     functions = [NetPart(part.name, part.difference) for part in why.parts[:_MOST_NAMED]]
-    return _net_words(why.tree, subsystems, functions, why.total.difference)
+    means = (why.total.before or 0.0, why.total.after or 0.0)
+    return _net_words(why.tree, subsystems, functions, why.total.difference, means)
 
 
 def net_sentence_of(explanation: Explanation, tree: CallTree | None) -> str:
@@ -226,14 +234,21 @@ def net_sentence_of(explanation: Explanation, tree: CallTree | None) -> str:
     functions = [
         NetPart(row.name, float(explanation.difference(row))) for row in explanation.rows[:_MOST_NAMED]
     ]
-    return _net_words(tree, subsystems, functions, float(explanation.total))
+    means = (explanation.before.mean, explanation.after.mean)
+    return _net_words(tree, subsystems, functions, float(explanation.total), means)
 
 
 def net_sentence_of_profiles(explanation: Explanation, profiles: tuple[Profile, Profile]) -> str:
     """The same, along the tree of calls where these were followed."""
-    followed = all(profile.region.nodes is not None for profile in profiles)
-    tree = tree_of_stacks(laid_stacks(*profiles, explanation), explanation) if followed else None
+    tree = (
+        tree_of_stacks(laid_stacks(*profiles, explanation), explanation) if followed_calls(profiles) else None
+    )
     return net_sentence_of(explanation, tree)
+
+
+def followed_calls(profiles: Iterable[Profile]) -> bool:
+    """Whether all of them followed calls."""
+    return all(profile.region.nodes is not None for profile in profiles)
 
 
 def locking_sentence(share: float) -> str:
@@ -250,7 +265,11 @@ def locking_sentence(share: float) -> str:
 
 
 def _net_words(
-    tree: CallTree | None, subsystems: Sequence[NetPart], functions: Sequence[NetPart], total: float
+    tree: CallTree | None,
+    subsystems: Sequence[NetPart],
+    functions: Sequence[NetPart],
+    total: float,
+    means: tuple[float, float],
 ) -> str:
     if tree:
         parts = net_parts(tree, _MOST_NAMED)
@@ -261,7 +280,8 @@ def _net_words(
     if shown and abs(rest) >= _SMALLEST:
         shown.append(f"the rest {number_format.rounded(rest)}")
     named = ", ".join(shown) or "many small differences" if total else "no function differs"
-    return f"{number_format.rounded(total)}: {named}"
+    before, after = map(number_format.number, means)
+    return f"{number_format.rounded(total)} ({before} → {after}): {named}"
 
 
 def _net_subsystems(subsystems: Sequence[NetPart], total: float) -> tuple[NetPart, ...]:

@@ -106,8 +106,9 @@ def _variability(record: StudyRecord) -> Iterator[str]:
 def _reasons(whys: Sequence[Why]) -> Iterator[str]:
     """The heaviest functions of each workload that has changed."""
     for why in whys:
-        difference = f"{number_format.signed(why.total.difference)} instructions per operation"
-        title = f"Why: {bare(why.workload)}, {bare(why.treatment)}: {difference}"
+        means = " → ".join(map(number_format.number, (why.total.before, why.total.after)))
+        difference = f"{number_format.signed(why.total.difference)} instructions per operation ({means})"
+        title = f"Why: {bare(why.workload)}, {bare(why.treatment)}: {difference}, under one perturbation"
         proved = list(_proved(why.proof)) if why.proof else []
         yield folded(title, "\n\n".join([grid(attribution.functions_of_document(why)), *proved]))
     yield "\n".join(f"> ⚠ {prose(notice)}<br>" for notice in attribution.notices(whys))

@@ -110,7 +110,7 @@ def lines_summary(opened: LineDifference) -> str:
     """What the rows add up to, and how lines were paired."""
     total = number_format.signed(float(opened.difference))
     how = _ONE_IMAGE if opened.same_code else _BY_ORDER
-    return f"lines add up to {total}; {how}"
+    return f"lines add up to {total}, its own code; {how}"
 
 
 def lines_notes(opened: LineDifference) -> Iterator[str]:
@@ -133,9 +133,12 @@ def lines_notes(opened: LineDifference) -> Iterator[str]:
 
 
 def lines_answer(opened: LineDifference) -> str:
-    """`do_mmap makes +35 of mmap's +7,977 instructions per operation: vma_merge +25, do_mmap itself +10.`"""
+    """`do_mmap's own code makes +35 of mmap's +7,977 instructions per operation: vma_merge +25, do_mmap
+    itself +10.`: with what was inlined, without what it calls.
+    """
     whole, part = (number_format.signed(value) for value in (opened.whole, float(opened.difference)))
-    start = f"{opened.function} makes {part} of {opened.workload}'s {whole} instructions per operation"
+    own_code = f"{opened.function}'s own code makes {part}"
+    start = f"{own_code} of {opened.workload}'s {whole} instructions per operation"
     frames = [
         (frame.function, difference)
         for frame in opened.frames

@@ -325,7 +325,10 @@ def a_check(metric: str = "fork, exit, wait", *, secondary: bool = False) -> Reg
         low=1.13, high=1.14, verdict=Verdict.WORSE, mode=Mode.EXACT_PLUGIN,
     )  # fmt: skip
     explanation = explain(BEFORE, AFTER)
-    row = CheckedMetric(comparison, 0.01, Decision.BEYOND, secondary=secondary, explanation=explanation)
+    row = CheckedMetric(
+        comparison, 0.01, Decision.BEYOND, secondary=secondary, explanation=explanation,
+        profiles=(BEFORE, AFTER),
+    )  # fmt: skip
     return RegressionCheck("path:/vmlinux", "6.1.7", "debian:6.1", Decision.BEYOND, (row,))
 
 
@@ -337,6 +340,9 @@ def test_the_functions_that_weigh_are_named_with_their_shares_and_a_tick_is_not(
     start = next(place for place, line in enumerate(printed) if "made of, in instructions" in line)
     rows = [" ".join(line.split()) for line in printed[start + 1 : start + 4]]
     assert rows == ["+300 149 % fork", "−100 −50 % exit", ""]
+    net = next(place for place, line in enumerate(printed) if line.startswith("  fork +"))
+    assert net < start, "what it adds up to stands first: functions by themselves may cancel"
+    assert "own code:" in printed[net - 1]
 
 
 @pytest.mark.parametrize(

@@ -417,8 +417,9 @@ def test_an_explanation_is_25_lines_and_ends_with_its_answer(cli: CommandLine, w
     world.kept(OLD, NEW)
     lines = cli("explain", "upgrade").output.splitlines()
     assert len(lines) <= 25
-    assert " ".join(" ".join(lines[-2:]).split()).endswith(
-        f"fork runs 84 % more instructions on {NEW} than on {OLD} (one perturbation: no interval), net +420: "
+    assert " ".join(" ".join(lines[-3:]).split()).endswith(
+        f"fork runs 84 % more instructions on {NEW} than on {OLD} (one perturbation: no interval); by "
+        "function, own code, under one perturbation, net +420 (500 → 920): "
         "mas_store +700, vma_link −300, kmem_cache_alloc → kmem_cache_alloc_noprof +20."
     )
     assert "next: ktrial explain upgrade --prove" in lines
@@ -476,7 +477,8 @@ def test_the_answer_has_the_studys_number_and_says_that_functions_are_of_one_per
     output = " ".join(cli("explain", "1", "--no-values", "--store", store).output.split())
     assert "fork: debian:5.10 → debian:6.12: +35.8 %, instructions per operation" in output
     assert "fork runs 35.8 % more instructions on debian:6.12 than on debian:5.10" in output
-    assert "; by function, under one perturbation, net +" in output
+    assert "; by function, each with what it calls, under one perturbation, net +42,282 (" in output
+    assert " (82,686 → 124,969): " in output, "it adds up in its own terms"
     assert "51.1 %" not in output, "the counted functions are another total, in instructions"
     assert "51.1" not in cli("explain", "1", "-v", "--no-values", "--store", store).output.splitlines()[0]
     change = json.loads(cli("explain", "1", "--json", "--no-values", "--store", store).output)["change"]

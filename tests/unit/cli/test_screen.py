@@ -107,7 +107,7 @@ def test_of_many_treatments_each_has_a_row_with_its_mean_and_what_changed_most()
 
 def test_the_net_causes_of_a_change_do_not_cancel() -> None:
     text = "\n".join(shown(RECORDS["counted by function"], 120))
-    causes = re.findall(r"^  \w+ ([+−][\d,.]+): (.*)$", text, re.M)
+    causes = re.findall(r"^  \w+ ([+−][\d,.]+) \([\d,.]+ → [\d,.]+\): (.*)$", text, re.M)
     assert causes, text
     for total, parts in causes:
         numbers = [

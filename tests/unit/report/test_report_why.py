@@ -247,7 +247,7 @@ def test_the_terminal_has_a_line_for_each(whys: tuple[Why, ...]) -> None:
     console = Console(width=100, record=True, file=io.StringIO())
     print_whys(whys, console)
     text = console.export_text()
-    assert "  fork +0.8: new +0.8" in text, "copy +3 and gone −3 cancel"
+    assert "  fork +0.8 (10 → 10.8): new +0.8" in text, "copy +3 and gone −3 cancel"
     assert len([line for line in text.splitlines() if line.startswith("  ")]) == len(whys)
 
 

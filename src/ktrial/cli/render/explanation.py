@@ -150,7 +150,6 @@ def _answer(attribution: Attribution, tree: CallTree | None, proof: Proof | None
     """
     explanation = attribution.explanation
     before, after = explanation.before, explanation.after
-    counted = after.mean / before.mean
     ratio, ends = _change(explanation, attribution.of_study)
     if not explanation.total and ratio == 1:
         return f"{explanation.workload} runs as many instructions on {after.label} as on {before.label}."
@@ -162,8 +161,8 @@ def _answer(attribution: Attribution, tree: CallTree | None, proof: Proof | None
         f"{explanation.workload} runs {amount} instructions on {after.label} {than} on {before.label}{ends}"
     )
     if proof is None:
-        otherwise = number_format.short_change(ratio) != number_format.short_change(counted)
-        net = "; by function, under one perturbation, net" if otherwise else ", net"
+        terms = "each with what it calls" if tree else "own code"
+        net = f"; by function, {terms}, under one perturbation, net"
         whole = f"{start}{net} {breakable(tables.net_sentence_of(explanation, tree))}."
         locking = tables.locking_sentence(explanation.locking_share)
         return " ".join(filter(None, (whole, _kernels_part(explanation), locking)))

@@ -1,6 +1,6 @@
 """What a check says: on the terminal, as Markdown for a pull request, and as JSON."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -29,7 +29,12 @@ from ktrial.model.workload import STRING_BYTES
 from ktrial.program_outputs import is_by_clock
 from ktrial.report import patch_series as commits_report
 from ktrial.report import patch_series_page
-from ktrial.report.attribution import locking_sentence, net_sentence_of_profiles
+from ktrial.report.attribution import (
+    followed_calls,
+    locking_sentence,
+    net_sentence_of_profiles,
+    why_heading,
+)
 from ktrial.report.markdown import block, code, grid, prose
 from ktrial.report.regressions import as_json as regression_as_json
 from ktrial.report.regressions import line
@@ -73,20 +78,12 @@ def print_check(check: RegressionCheck, top: int, console: Console, *, whole: bo
     screen.lines(no_intervals(check.rows), "", least=1)
     screen.lines([f"{_name(row)}: {row.reason}" for row in check.rows if row.reason], "reason", least=1)
     explained = [row for row in check.rows if row.explanation and top]
+    screen.lines(list(_nets(explained)), "cause", least=1, heading=_why_heading(explained))
     if whole:
         for row in explained:
             screen.lines(
                 list(_cause_lines(row, top)), "function", heading=f"{_cause_title(row)}:", wraps=False
             )
-    else:
-        nets = [
-            f"{row.comparison.workload} {breakable(net_sentence_of_profiles(row.explanation, row.profiles))}"
-            for row in explained
-            if row.explanation and row.profiles and not _is_bytes(row)
-        ]
-        screen.lines(
-            nets, "cause", least=1, heading="why, in instructions per operation under the first perturbation:"
-        )
     screen.lines(list(_locking(check)), "lock note", least=1)
     screen.lines(list(_routed(check)), "several-CPU row", least=3)
     screen.lines(_cited(check), "time note")
@@ -104,6 +101,19 @@ def print_check(check: RegressionCheck, top: int, console: Console, *, whole: bo
     if len(followed) == 1:
         step = f"ktrial history {followed[0].regression.id}"
     screen.print(answer(check), next_step=step, style=f"bold {style}".strip())
+
+
+def _nets(explained: Iterable[CheckedMetric]) -> Iterator[str]:
+    for row in explained:
+        if row.explanation and row.profiles and not _is_bytes(row):
+            yield (
+                f"{row.comparison.workload} "
+                f"{breakable(net_sentence_of_profiles(row.explanation, row.profiles))}"
+            )
+
+
+def _why_heading(explained: Iterable[CheckedMetric]) -> str:
+    return why_heading(followed=all(followed_calls(row.profiles) for row in explained if row.profiles))
 
 
 def _locking(check: RegressionCheck) -> Iterator[str]:
@@ -326,7 +336,7 @@ def _cause_title(row: CheckedMetric) -> str:
     counted = "bytes of string instructions" if _is_bytes(row) else "instructions"
     return (
         f"{row.comparison.workload}: what the difference is made of, in {counted} per operation under the "
-        "first perturbation"
+        "first perturbation, each function's own code"
     )
 
 

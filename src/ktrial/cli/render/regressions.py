@@ -34,7 +34,7 @@ def print_regressions(tracked: Sequence[TrackedRegression], console: Console, *,
         for item in still
         if item.regression.cause
     ]
-    screen.lines(causes, "cause", heading="why, in instructions per operation:")
+    screen.lines(causes, "cause", heading="why, in mean instructions under the first perturbation:")
     step = f"ktrial history {still[0].regression.id}" if still else ""
     screen.print(answer(ordered), next_step=step)
 

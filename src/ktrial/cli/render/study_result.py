@@ -26,7 +26,7 @@ from ktrial.model.trial import Trial
 from ktrial.model.warnings import WarningKind
 from ktrial.model.workload import BESIDE_THE_OWN, short_labels
 from ktrial.report import comparisons, scaling, sparkline, study_summary
-from ktrial.report.attribution import Why, net_sentence, notices
+from ktrial.report.attribution import Why, net_sentence, notices, why_heading
 from ktrial.report.comparisons import one_below_another, side_by_side
 from ktrial.report.proof import shares
 from ktrial.report.provenance import releases_of
@@ -113,8 +113,7 @@ def print_answer(
         names[why.workload] + (f", {why.treatment}" if several else "") + f" {breakable(net_sentence(why))}"
         for why in sorted(whys, key=_relative)
     ]
-    heading = WHY_HEADING
-    screen.lines(causes, "cause", least=1, heading=heading)
+    screen.lines(causes, "cause", least=1, heading=_why_heading(whys))
     if over_cpus:
         screen.leave_out(len(shown.result.comparisons), "verdict")
     else:
@@ -386,7 +385,10 @@ def _print_warnings(record: StudyRecord, console: Console) -> None:
 
 MOST_WORKLOADS = 12
 """Lines that are printed."""
-WHY_HEADING = "why: net instructions by kernel function and its calls (mean of one trial):"
+
+
+def _why_heading(whys: Sequence[Why]) -> str:
+    return why_heading(followed=all(why.tree for why in whys))
 
 
 def print_whys(whys: Sequence[Why], console: Console) -> None:
@@ -395,7 +397,7 @@ def print_whys(whys: Sequence[Why], console: Console) -> None:
         return
     several = len({why.treatment for why in whys}) > 1
     console.print()
-    console.print(Text(WHY_HEADING, style="dim"))
+    console.print(Text(_why_heading(whys), style="dim"))
     names = short_labels(why.workload for why in whys)
     for why in whys[:MOST_WORKLOADS]:
         where = names[why.workload] + (f", {why.treatment}" if several else "")

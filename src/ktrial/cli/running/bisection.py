@@ -34,7 +34,7 @@ from ktrial.model.bisection import BisectResult, FoundCause, FoundItem, FoundTar
 from ktrial.model.design import Plan
 from ktrial.model.machine import Boot
 from ktrial.model.trial import Trial
-from ktrial.report.attribution import net_sentence_of
+from ktrial.report.attribution import net_sentence_of, why_heading
 
 if TYPE_CHECKING:
     from ktrial.bisect.bisection import SubsetGround
@@ -302,7 +302,7 @@ def print_bisection(result: BisectResult, console: Console, top: int, *, whole: 
         if target.differs and target.label in result.explanations and top
     ]
     nets = [f"{label} {breakable(net_sentence_of(why, None))}" for label, why in explained]
-    screen.lines(nets, "cause by function", heading="why, in instructions per operation:")
+    screen.lines(nets, "cause by function", heading=why_heading(followed=False))
     words = ["ktrial", "explain" if explained else "show", result.study]
     words += ["--to", result.treatment] if explained and result.treatment else []
     next_step = shlex.join(words) if result.study else ""
