@@ -295,8 +295,12 @@ def test_an_interrupted_run_goes_on_where_it_stopped(cli: CommandLine, study: Pa
     assert "ktrial: error: Interrupted: 1 of 4 trials are stored" in result.messages
     rest = ScriptedMachine()
     cli.machine(rest)
-    assert cli("run", study, "--no-html").status == 0
+    assert "next: ktrial run 1" in cli("show").output.splitlines()
+    assert cli("run", "1", "--no-html").status == 0
     assert len(rest.programs) == 5, "three trials of two workloads, but for the one that had ended"
+    assert "next: ktrial run" not in cli("show").output
+    assert cli("run", study, "--no-html").status == 0
+    assert len(rest.programs) == 5, "the file's is the same study"
 
 
 def test_perturbations_can_be_changed_for_one_run(cli: CommandLine, study: Path) -> None:

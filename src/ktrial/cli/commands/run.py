@@ -69,7 +69,7 @@ def run(
     study: Path | None = Argument(
         None,
         metavar="STUDY",
-        help="A study file (TOML), or the name of a study that is stored or comes with ktrial.",
+        help="A study file (TOML), or a study that is stored (name, id) or comes with ktrial (name).",
         autocompletion=study_files,
         readable=False,  # `load` says better what is wrong
         show_default=False,
@@ -133,7 +133,9 @@ def run(
 
 
 def _loaded(path: Path, patches: Sequence[str], store: str | None) -> "Study":
-    """The study of the file, the one that comes with ktrial, or the newest stored one of this name."""
+    """The study of the file, the one that comes with ktrial, the stored one of this id, or the newest of this
+    name.
+    """
     from ktrial.studyfile import toml_files
     from ktrial.studyfile.reader import load
 
@@ -149,12 +151,12 @@ def _loaded(path: Path, patches: Sequence[str], store: str | None) -> "Study":
 
 
 def _stored(name: str, store: str | None) -> "Study | None":
-    """What `compare`, `tune revalidate` and the like made has no file, and is run again by its name."""
+    """What `compare`, `tune revalidate` and the like made has no file, and is run again by its name or id."""
     location = store or default_location()
     if "://" not in location and not Path(location).exists():
         return None
     with open_store(location) as opened:
-        return opened.find(name).study if name in opened.names() else None
+        return opened.find(name).study if name in opened.names() or name.isdecimal() else None
 
 
 def _seeded(study: "Study", seeds: int | None, perturbations: int | None) -> int | None:

@@ -38,6 +38,15 @@ def prove_command(record: StudyRecord, whys: Sequence[Why], store: str | None) -
     return shlex.join([*explain, *store_option(store)])
 
 
+def resume_command(record: StudyRecord, store: str | None) -> str:
+    """The command that runs the trials that an interrupted study lacks; empty where it lacks none."""
+    timing = record.study.timing
+    ended_by_time = timing is not None and bool(timing.budget_seconds)
+    if len(record.trials) >= record.planned or ended_by_time:
+        return ""
+    return shlex.join(["ktrial", "run", str(record.id), *store_option(store)])
+
+
 def tested_by(record: StudyRecord) -> str:
     """What would test the settings that reached nothing, in words; empty where all reached something."""
     return "; ".join(

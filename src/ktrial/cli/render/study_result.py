@@ -12,7 +12,14 @@ from rich.text import Text
 from ktrial.analysis.answer import told_first
 from ktrial.analysis.scaling import changes, curves, waits
 from ktrial.cli.console import breakable, output, print_link
-from ktrial.cli.render.next_step import NextStep, prove_command, store_option, tested_by, timed_by
+from ktrial.cli.render.next_step import (
+    NextStep,
+    prove_command,
+    resume_command,
+    store_option,
+    tested_by,
+    timed_by,
+)
 from ktrial.cli.render.screen import Screen
 from ktrial.cli.render.table import rendered
 from ktrial.format import number_format
@@ -53,7 +60,12 @@ def print_study(
 ) -> None:
     """What `run`, `compare` and `show` end with: 25 lines, or all; the answer last."""
     console = output()
-    command = tested_by(record) or (next_step or prove_command)(record, reasons, store) or timed_by(record)
+    command = (
+        resume_command(record, store)
+        or tested_by(record)
+        or (next_step or prove_command)(record, reasons, store)
+        or timed_by(record)
+    )
     if verbose:
         print_result(record, console)
         print_whys(reasons, console)
