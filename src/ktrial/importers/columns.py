@@ -153,6 +153,10 @@ _ENDINGS = (
 _MOST_OTHERS = 5
 """Columns of numbers beside those whose last word says so: of more, any may be meant."""
 _MEANS = ("mean", "average", "avg")
+_RESULTS = {"throughput", "goodput", "score", "result"}
+"""Whole names that no factor has."""
+_NEARLY_ALL = 0.8
+"""Of the rows: where so many have a number of their own, it was measured."""
 _OF_SPREAD = re.compile(r"(^|_)(sd|std|stdev|stddev|se|sem|err|error|ci|var|variance|cv|rsd|moe)(_|$)")
 _BARE_TIMES = {"ms", "us", "µs", "ns", "msec", "usec", "nsec", "secs", "sec", "microseconds", "milliseconds"}
 _FEW_ROWS = 4
@@ -404,8 +408,11 @@ def without_other_numbers(
     """
     if file.choices.group_by:
         return columns, ()
+    varying = [name for name in columns.groups if len({row[name] for row in rows}) > 1]
     numeric = [name for name in columns.groups if is_numeric(name, rows)]
-    words = [name for name in columns.groups if name not in numeric and len({row[name] for row in rows}) > 1]
+    # Versions of kernels may look like numbers: 6.1, 6.12.
+    words = [name for name in varying if name not in numeric or _is_compared_in(name, rows)]
+    numeric = [name for name in numeric if name not in words]
     labels = {tuple(row[name] for name in (*columns.families, *words)) for row in rows}
     all_told_apart = bool(file.choices.value and (words or columns.families)) and len(labels) == len(rows)
     measured = [name for name in numeric if all_told_apart or is_measured(name, words, columns, rows)]
@@ -473,13 +480,25 @@ def is_measured(name: str, words: Sequence[str], columns: Columns, rows: Sequenc
         return True
     if _MEASURED.fullmatch(_plain(name)) or (unit is not None and unit.quantity.endswith("/s")):
         return True
-    if not words or len(rows) < _FEW_ROWS:
-        return False
     different = len({row[name] for row in rows})
+    levels = [other for other in columns.groups if other != name and _is_level(other, rows)]
+    if len(rows) < _FEW_ROWS or not (words or levels):
+        return False
+    nearly_all = _has_fractions(name, rows) and different >= _NEARLY_ALL * len(rows)
+    if not columns.summaries and (nearly_all or _plain(name) in _RESULTS):
+        return True
+    if not words:
+        return False
     if columns.summaries:
         labels = {tuple(row[column] for column in (*columns.families, *words)) for row in rows}
         return len(labels) == len(rows) and different > len(rows) / 2 and _has_fractions(name, rows)
     return different > len(rows) / 2
+
+
+def _is_level(name: str, rows: Sequence[Mapping[str, str]]) -> bool:
+    """Whether a column has several levels, each in several rows, so that it tells groups of runs apart."""
+    levels = {row[name] for row in rows}
+    return 1 < len(levels) <= len(rows) / 2 and not (is_numeric(name, rows) and _has_fractions(name, rows))
 
 
 def _has_fractions(name: str, rows: Sequence[Mapping[str, str]]) -> bool:

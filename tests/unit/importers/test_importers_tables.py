@@ -33,6 +33,30 @@ OTHER_NUMBERS = [
         "switches",
     ),
     (
+        "kernel,seconds,throughput",
+        ["6.1,1.0,99.1", "6.1,1.1,98.2", "6.12,1.2,89.3", "6.12,1.3,88.4"],
+        ["6.1", "6.12"],
+        "the column throughput: taken for measurements",
+    ),
+    (
+        "threads,seconds,done",
+        ["1,1.0,99.1", "1,1.1,98.2", "2,1.2,89.3", "2,1.3,88.4"],
+        ["1", "2"],
+        "--value done reads that one",
+    ),
+    (
+        "threads,seconds,throughput",
+        ["1,1.0,99", "1,1.1,99", "2,1.2,88", "2,1.3,88"],
+        ["1", "2"],
+        "--value throughput reads that one",
+    ),
+    (
+        "threads,seconds,share",
+        ["1,1.0,0.5", "1,1.1,0.5", "1,1.2,0.9", "1,1.3,0.9", "2,1.2,0.5", "2,1.4,0.5"],
+        ["1 · 0.5", "1 · 0.9", "2 · 0.5"],
+        "",
+    ),
+    (
         "swappiness,seconds,variant",
         ["0,1.0,x", "0,1.1,x", "60,1.2,x", "60,1.3,x"],
         ["0", "60"],
@@ -53,7 +77,7 @@ def test_numbers_beside_the_one_that_is_read_are_no_groups(
 ) -> None:
     imported = read_file(table(tmp_path, header, *rows))
     assert [group.label for group in only_family(imported).groups] == groups
-    told = " ".join(warning.text for warning in imported.warnings)
+    told = " ".join(f"{warning.text}: {warning.advice}" for warning in imported.warnings)
     assert left_out in told
     assert bool(told) == bool(left_out)
 
