@@ -151,6 +151,7 @@ def test_what_differs_around_the_functions_is_shown(cli: CommandLine) -> None:
     table = rows(result.output)
     assert f"kernel: {OLD} → {NEW}" in result.output
     assert ["maple", "tree", "+PER_VMA_LOCK"] in table
+    assert [row[:4] for row in table if row[:2] == ["These", "are"]], "of how many options is told"
     assert ["slab", "−SLUB_CPU_PARTIAL"] in table
     assert "2 other options differ; --all shows them." in result.output
     assert ["/sys/block/nullb0/queue/read_ahead_kb", "128", "8192"] in table
@@ -479,6 +480,7 @@ def test_the_answer_has_the_studys_number_and_says_that_functions_are_of_one_per
     assert "fork runs 35.8 % more instructions on debian:6.12 than on debian:5.10" in output
     assert "; by function, each with what it calls, under one perturbation, net +42,282 (" in output
     assert " (82,686 → 124,969): " in output, "it adds up in its own terms"
+    assert " elsewhere " in output, "shown rows add up to the difference"
     assert "51.1 %" not in output, "the counted functions are another total, in instructions"
     assert "51.1" not in cli("explain", "1", "-v", "--no-values", "--store", store).output.splitlines()[0]
     change = json.loads(cli("explain", "1", "--json", "--no-values", "--store", store).output)["change"]

@@ -92,7 +92,7 @@ def print_answer(
         table = call_tree_table(tree, side_headings(explanation))
         for column in ("share", "own"):  # of parts that cancel they say little
             table = table.adapted(column, outputs=Output.DOCUMENT)
-        screen.rows(table, noun="call")
+        screen.rows(table, _by_depth(tree), "call")
         screen.leave_out(len(explanation.rows), "function")
     else:
         shown = [row for row in explanation.rows if explanation.weight(row)][:_FUNCTIONS]
@@ -108,9 +108,18 @@ def print_answer(
     screen.lines(suspected, "suspected setting", least=0 if proof else 1)
     unknown = [f"not compared: {text}" for text in differences.unknown]
     screen.lines(unknown, "missing comparison", least=1)
-    screen.leave_out(len(differences.options), "differing option")
+    screen.leave_out(len(differences.options), "decided, offered or compiler's option")
     screen.leave_out(len(differences.values), "differing setting")
     screen.print(_answer(attribution, tree, proof), next_step=_next_step(attribution, proof))
+
+
+def _by_depth(tree: CallTree) -> tuple[int, ...]:
+    """Places of rows: what is elsewhere and the outermost calls, which add up to the difference, then the
+    others; the sum, which stands above the table too, last.
+    """
+    outermost = [place for place, row in enumerate(tree.rows) if row.depth == 0]
+    inner = [place for place, row in enumerate(tree.rows) if row.depth]
+    return (len(tree.rows), *outermost, *inner, len(tree.rows) + 1)
 
 
 _FUNCTIONS = 12
@@ -419,6 +428,10 @@ def _options(differences: Differences, everything: bool) -> Iterable[RichTable |
     if grouped:
         yield _grouped(grouped, everything)
         yield Text(_LEGEND, style="dim")
+        yield (
+            f"These are {len(owned)} of {len(differences.options)} options that differ, "
+            "with those that sources and compiler bring; kernel diff counts those that somebody decided on."
+        )
     if unowned and everything:
         yield "others:"
         yield from (f"  {option_change(option)}{followers_of(option)}" for option in unowned)
