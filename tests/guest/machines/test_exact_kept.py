@@ -70,7 +70,7 @@ def test_each_trial_of_one_qemu_counts_what_a_fresh_one_counts(
     alone = ExactMachine(cache=snapshots, keeps=False)
     before = qemus()
     expected = [counted(alone, kernel, *steps, calls=calls) for steps in (STEPS, OTHER)]
-    assert qemus() == before
+    assert qemus() <= before, "those of other machines may end meanwhile"
     assert counted(machine, kernel, *STEPS, calls=calls) == expected[0]
     (waiting,) = qemus() - before
     assert [counted(machine, kernel, *steps, calls=calls) for steps in (OTHER, STEPS, STEPS)] == [

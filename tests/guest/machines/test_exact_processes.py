@@ -60,9 +60,16 @@ def running(snapshots: Path) -> Iterator[subprocess.Popen[str]]:
     ) as process:
         assert process.stdout
         assert process.stdout.readline() == "started\n"
-        wait_for(lambda: len(qemu_children(process.pid)) == 1)
+        wait_for(lambda: has_a_lasting_qemu(process.pid))
         yield process
         process.kill()
+
+
+def has_a_lasting_qemu(parent: int) -> bool:
+    """Whether it has one QEMU, and still the same a while later: one that asks for a version ends at once."""
+    first = qemu_children(parent)
+    time.sleep(1.0)
+    return len(first) == 1 and qemu_children(parent) == first
 
 
 def wait_for(holds: Callable[[], bool], seconds: float = PATIENCE) -> None:
