@@ -48,7 +48,7 @@ def test_no_message_sends_its_reader_to_a_file_that_a_wheel_has_not() -> None:
 
 def test_every_topic_that_a_message_names_is_there() -> None:
     named = {topic for _, text in all_said() for topic in _ADVISED.findall(text)}
-    assert {"studies", "statistics", "schedulers", "guest-protocol"} <= named
+    assert {"studies", "fleet", "schedulers", "guest-protocol"} <= named
     assert named <= set(help.pages())
 
 
