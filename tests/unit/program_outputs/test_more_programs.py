@@ -1,5 +1,7 @@
 """What more programs printed, of two versions each where there are, and every kind of number read of it."""
 
+import json
+import math
 from pathlib import Path
 
 import pytest
@@ -308,6 +310,13 @@ REFUSED: list[tuple[str, str, tuple[str, str], str]] = [
     ("catch2", "catch2-2.11.txt", ("341 ns", "345 ns"), "outside its interval"),
     ("catch2", "catch2-2.11-zeros.txt", (" 1 ns", " 0 ns"), "no benchmark has a mean above 0"),
     ("catch2", "catch2-3.1.0.xml", ("<mean value", "<mode value"), "it has no mean"),
+    ("catch2", "catch2-3.1.0.xml", ("TestCase", "Test"), "2 of its benchmarks are in no test case"),
+    (
+        "sysbench",
+        "sysbench-cpu-1.0.20.txt",
+        ("Latency (ms):", "Removing test files..."),
+        "it prepared a test or cleaned up after one, and ran none",
+    ),
     ("criterion", "criterion-0.5.1-raw.csv", (",ns,", ",cycles,"), "its unit is 'cycles', no time"),
     ("criterion", "criterion-0.5.1-raw.csv", (",ns,333900", ",ns"), "line 3: it has 7 fields, not 8"),
     ("criterion", "criterion-0.5.1-sample.json", ("166950.0,333900.0", "333900.0"), "9 iters and 10 times"),
@@ -500,6 +509,26 @@ def test_catch2_s_benchmarks_of_one_name_have_their_test_case_before_it() -> Non
         "More Fibonacci: Fibonacci 20: time",
         "Fibonacci-15_bench: time",
     ]
+
+
+def test_catch2_s_benchmark_that_was_cut_out_of_a_report_is_read() -> None:
+    lines = changed("catch2-3.1.0.xml").splitlines()
+    [mean] = program_outputs.find("catch2").read("\n".join(lines[3:9])).measured
+    assert (mean.of, mean.values) == ("Quick sort", (201340.0,))
+
+
+@pytest.mark.parametrize(
+    ("results", "problem"),
+    [
+        ({"suite.time_one": None, "suite.peakmem_two": None}, "no benchmark has a result: 2 failed"),
+        ({"suite.time_one": None, "suite.time_two": math.nan}, "a result: 1 failed, 1 skipped"),
+        ({"suite.track_one": 3.0}, "no benchmark has a result whose unit is known"),
+    ],
+)
+def test_asv_s_report_without_a_result_says_why(results: dict[str, float | None], problem: str) -> None:
+    document = json.loads(changed("asv-1.json")) | {"results": results}
+    with pytest.raises(OutputEmpty, match=problem):
+        program_outputs.find("asv").read(json.dumps(document))
 
 
 def test_benchmarkdotnet_s_launches_are_values() -> None:

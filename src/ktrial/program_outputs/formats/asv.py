@@ -85,7 +85,7 @@ class Asv:
                     number = measured(value, self.name, of)
                     read.append(Measured(column.metric, (number,), column.unit, column.direction, of))
         if not read:
-            raise OutputEmpty(format=self.name, problem="no benchmark has a result whose unit is known")
+            raise OutputEmpty(format=self.name, problem=_why_nothing(failed, skipped, len(unknown)))
         failures = (Note(f"{failed} results failed; they are left out"),) if failed else ()
         notes = (*_notes(skipped, unknown), *_KEYS.remainder(document))
         return Report(tuple(read), failures, notes, _conditions(document))
@@ -141,6 +141,14 @@ def _conditions(document: dict[str, Any]) -> dict[str, str]:
         f"package {name}": str(version) for name, version in packages.items() if version not in (None, "")
     }
     return conditions_of(document, _CONDITIONS) | told
+
+
+def _why_nothing(failed: int, skipped: int, unknown: int) -> str:
+    """The reason that no result is there."""
+    if unknown or not failed + skipped:
+        return "no benchmark has a result whose unit is known"
+    counts = ((failed, "failed"), (skipped, "skipped"))
+    return f"no benchmark has a result: {', '.join(f'{count} {what}' for count, what in counts if count)}"
 
 
 def _notes(skipped: int, unknown: list[str]) -> Iterator[Note]:

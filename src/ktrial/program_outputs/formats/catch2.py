@@ -69,8 +69,15 @@ class Catch2:
             root: Element = fromstring(text[text.index("<") :].strip(), forbid_dtd=True)
         except (ParseError, DefusedXmlException) as error:
             raise OutputDamaged(format=self.name, where="the whole", problem=f"no XML: {error}") from error
-        for case in root.iter("TestCase"):
-            yield from self._within(case, case.get("name", ""))
+        if root.tag == "BenchmarkResults":  # it was cut out of a report
+            yield self._result(root, "", root.get("name", ""))
+            return
+        cases = [(case, case.get("name", "")) for case in root.iter("TestCase")]
+        results = [result for case, path in cases for result in self._within(case, path)]
+        if lost := sum(1 for _ in root.iter("BenchmarkResults")) - len(results):
+            problem = f"{lost} of its benchmarks are in no test case and no section of one"
+            raise OutputDamaged(format=self.name, where="the whole", problem=problem)
+        yield from results
 
     def _within(self, element: Element, path: str) -> Iterator[tuple[str, str, float]]:
         for child in element:

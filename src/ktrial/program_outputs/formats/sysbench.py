@@ -31,6 +31,9 @@ _RATES = (
     (_more("write throughput", "MiB/s"), r"^ +(?:written, MiB/s: +(\S+)|write: +IOPS=\S+ (\S+) MiB/s)"),
 )
 _RESOLUTION_MS = 0.01
+_PREPARED = re.compile(
+    r"^(?:Creating files for the test|Removing test files|Creating table '|Dropping table ')", re.MULTILINE
+)
 _LINES = LinePatterns(
     measurements=(
         r" +(?:events per second|total time|time elapsed|total number of events): +\S+",
@@ -93,6 +96,10 @@ class Sysbench:
 
     def read(self, text: str) -> Report:
         """Rates, then latencies. Raises OutputDamaged, OutputEmpty."""
+        if "Latency (ms):" not in text and (first := _PREPARED.search(text)):
+            line = 1 + text.count("\n", 0, first.start())
+            problem = "it prepared a test or cleaned up after one, and ran none"
+            raise OutputDamaged(format=self.name, where=f"line {line}", problem=problem)
         the_only(r"^(Latency \(ms\):)$", text, self.name)
         if fatal := re.search(r"^FATAL: .*", text, re.MULTILINE):
             raise OutputEmpty(format=self.name, problem=fatal[0])
