@@ -531,6 +531,14 @@ def test_asv_s_report_without_a_result_says_why(results: dict[str, float | None]
         program_outputs.find("asv").read(json.dumps(document))
 
 
+def test_fio_s_numbers_that_are_not_read_are_named() -> None:
+    document = json.loads(changed("fio-3.33.json"))
+    fio = program_outputs.find("fio-json")
+    assert fio.read(json.dumps(document)).unread == ("slat_ns", "clat_ns mean", "bw_mean", "iops_mean")
+    document["jobs"][0]["sync"] = {"total_ios": 4, "lat_ns": {"mean": 2100.0}}
+    assert fio.read(json.dumps(document)).unread[-1] == "sync"
+
+
 def test_benchmarkdotnet_s_launches_are_values() -> None:
     before = '"LaunchIndex": 1,\n     "IterationIndex": 3,'
     text = changed("benchmarkdotnet-0.15.8-full.json", (before, before.replace("1,", "2,", 1)))

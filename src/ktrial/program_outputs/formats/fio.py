@@ -36,6 +36,8 @@ _CONDITIONS = {
 }
 _DEFAULTS = {"depth": "1", "direct": "0", "jobs": "1"}
 """What fio does where a job names no such option: another file may name it."""
+_BESIDE = ("slat_ns", "clat_ns", "bw_mean", "iops_mean")
+"""What fio measures of each way besides: times of submission and completion, and samples of the rates."""
 _P99 = "99.000000"
 _MICROSECOND_NS = 1000.0
 _KEYS = KeyPatterns(
@@ -110,9 +112,8 @@ class Fio:
             problem = failures[0].text if failures else "no job did an operation"
             raise OutputEmpty(format=self.name, problem=problem)
         version = conditions_of(document, {"version": "fio version", "date": "time"})
-        return Report(
-            tuple(read), tuple(failures), (*_notes(names, read), *_KEYS.remainder(document)), version
-        )
+        notes = (*_notes(names, read), *_KEYS.remainder(document))
+        return Report(tuple(read), tuple(failures), notes, version, tuple(_unread(jobs)))
 
     def _job(self, name: str, job: dict[str, Any], together: dict[str, Any]) -> Iterator[Measured]:
         own = job.get("job options")
@@ -163,6 +164,17 @@ class Fio:
             )
         mean = object_of(did.get("lat"), self.name, f"{where}, lat_ns").get("mean")
         return measured(mean, self.name, f"{where}, lat") * _MICROSECOND_NS
+
+
+def _unread(jobs: list[dict[str, Any]]) -> Iterator[str]:
+    """Numbers that jobs measured and that are not read; `sync` is the time that fsync took."""
+    did = [part for job in jobs for way in _WAYS if isinstance(part := job.get(way), dict)]
+    for key in _BESIDE:
+        if any(part.get("total_ios") and part.get(key) for part in did):
+            yield "clat_ns mean" if key == "clat_ns" else key
+    syncs = [job.get("sync") for job in jobs]
+    if any(isinstance(sync, dict) and sync.get("total_ios") for sync in syncs):
+        yield "sync"
 
 
 def _notes(names: list[str], read: list[Measured]) -> Iterator[Note]:
