@@ -103,13 +103,25 @@ def test_a_terminals_signals_reach_ktrial_only(running: subprocess.Popen[str]) -
     wait_for(lambda: not is_alive(qemu))
 
 
-def test_a_machine_is_stopped_from_another_thread(kernel: Kernel, snapshots: Path) -> None:
+OwnQemus = Callable[[], list[int]]
+
+
+@pytest.fixture
+def own_qemus() -> OwnQemus:
+    """This process's QEMUs, without those that machines of earlier tests still keep."""
+    others = set(qemu_children(os.getpid()))
+    return lambda: [pid for pid in qemu_children(os.getpid()) if pid not in others]
+
+
+def test_a_machine_is_stopped_from_another_thread(
+    kernel: Kernel, snapshots: Path, own_qemus: OwnQemus
+) -> None:
     machine = ExactMachine(cache=snapshots)
     boot = boot_of(kernel)
     machine.prepare(boot, print)
 
     def stop() -> None:
-        wait_for(lambda: len(qemu_children(os.getpid())) >= 1)
+        wait_for(lambda: len(own_qemus()) >= 1)
         machine.stop()
 
     thread = threading.Thread(target=stop)
@@ -117,17 +129,19 @@ def test_a_machine_is_stopped_from_another_thread(kernel: Kernel, snapshots: Pat
     with pytest.raises(MachineStopped), machine.start(boot) as target:
         target.perform((ENDLESS,))
     thread.join()
-    assert qemu_children(os.getpid()) == []
+    assert own_qemus() == []
     with pytest.raises(MachineStopped):
         machine.prepare(boot, print)
 
 
-def test_qemu_killed_from_outside_is_a_failure_of_the_machine(kernel: Kernel, snapshots: Path) -> None:
+def test_qemu_killed_from_outside_is_a_failure_of_the_machine(
+    kernel: Kernel, snapshots: Path, own_qemus: OwnQemus
+) -> None:
     """As the host's out-of-memory killer does."""
 
     def kill() -> None:
-        wait_for(lambda: len(qemu_children(os.getpid())) == 1)
-        os.kill(qemu_children(os.getpid())[0], signal.SIGKILL)
+        wait_for(lambda: len(own_qemus()) == 1)
+        os.kill(own_qemus()[0], signal.SIGKILL)
 
     thread = threading.Thread(target=kill)
     with ExactMachine(cache=snapshots).start(boot_of(kernel)) as target:
@@ -167,24 +181,24 @@ def just_before(
 
 
 def test_a_machine_is_stopped_at_any_moment(
-    kernel: Kernel, snapshots: Path, just_before: Callable[[Callable[[], None]], None]
+    kernel: Kernel, snapshots: Path, just_before: Callable[[Callable[[], None]], None], own_qemus: OwnQemus
 ) -> None:
     machine = ExactMachine(cache=snapshots)
     with machine.start(boot_of(kernel)) as target:
         just_before(machine.stop)
         with pytest.raises(MachineStopped):
             target.perform((ENDLESS,))
-    assert qemu_children(os.getpid()) == []
+    assert own_qemus() == []
 
 
 def test_qemu_is_killed_at_any_moment(
-    kernel: Kernel, snapshots: Path, just_before: Callable[[Callable[[], None]], None]
+    kernel: Kernel, snapshots: Path, just_before: Callable[[Callable[[], None]], None], own_qemus: OwnQemus
 ) -> None:
     """Above all, no second guest is started where the first was killed."""
 
     def kill() -> None:
-        wait_for(lambda: len(qemu_children(os.getpid())) == 1)
-        os.kill(qemu_children(os.getpid())[0], signal.SIGKILL)
+        wait_for(lambda: len(own_qemus()) == 1)
+        os.kill(own_qemus()[0], signal.SIGKILL)
 
     with ExactMachine(cache=snapshots).start(boot_of(kernel)) as target:
         just_before(kill)
@@ -199,7 +213,9 @@ def open_files() -> Counter[str]:
         return Counter(str(Path(descriptor.path).readlink()) for descriptor in descriptors)
 
 
-def test_nothing_is_left_behind(kernel: Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_left_behind(
+    kernel: Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_qemus: OwnQemus
+) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
     (tmp_path / "temporary").mkdir()
     before = open_files()
@@ -209,4 +225,4 @@ def test_nothing_is_left_behind(kernel: Kernel, tmp_path: Path, monkeypatch: pyt
     assert list((tmp_path / "temporary").iterdir()) == []
     del machine, target  # root's machine keeps the snapshot's RAM in memory
     assert open_files() - before == Counter(), "what an earlier test left open may have gone; nothing is new"
-    assert qemu_children(os.getpid()) == []
+    assert own_qemus() == []
