@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -245,6 +246,24 @@ def a_buildable_source(directory: Path, files: dict[str, str] | None = None) -> 
     (directory / "kernel").mkdir()
     for name, content in (files or FILES).items():
         (directory / f"kernel/{name}.c").write_text(content)
+    return directory
+
+
+def a_resolving_source(directory: Path, kconfig: str) -> Path:
+    """One whose make resolves configurations as the kernel's does, in this Python; outside of a sandbox."""
+    a_buildable_source(directory)
+    makefile = directory / "Makefile"
+    text = makefile.read_text()
+    for target in ("allnoconfig", "olddefconfig"):
+        begin = text.index(f"\n{target}:")
+        old = text[begin : text.index("\n", text.index("\t@$(resolve)", begin))]
+        resolve = (
+            f"KCONFIG_CONFIG=$(O)/.config srctree=. {sys.executable} -m {target} Kconfig >/dev/null 2>&1"
+        )
+        export = "KCONFIG_ALLCONFIG=$(KCONFIG_ALLCONFIG) " if target == "allnoconfig" else ""
+        text = text.replace(old, f"\n{target}:\n\t@mkdir -p $(O)\n\t@{export}{resolve}")
+    makefile.write_text(text)
+    (directory / "Kconfig").write_text(kconfig)
     return directory
 
 

@@ -12,6 +12,8 @@ from ktrial.model.base import Model, digest
 
 GUEST, DEFCONFIG, DEBIAN = "guest", "defconfig", "debian"
 """Configurations that go by a name; every other is a file."""
+REACHED = "reached:"
+"""What the name of a file begins with of which only what can be reached is built: `reached:/boot/config`."""
 
 
 OWN = "own"
@@ -43,11 +45,13 @@ class Build(Model):
     source: str
     """`debian:linux-source-6.1`, the absolute path of a directory or a tarball, `git:DIRECTORY@REVISION`."""
     config: str = GUEST
-    """`guest`, `defconfig`, `debian`, or the absolute path of a file."""
+    """`guest`, `defconfig`, `debian`, `debian:6.12`, the absolute path of a file, or `reached:` and that."""
     config_digest: str = ""
     """SHA-256 of the file, where the configuration is one."""
     options: dict[str, str] = Field(default_factory=dict)
     """Set over the configuration, and have to take: `CONFIG_SLAB` → `y`, `n`, a number, `"quoted text"`."""
+    touched: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)
+    """Files of the source that are to be compiled, where only what can be reached is; else empty."""
     patches: tuple[Patch, ...] = ()
     """Applied to the source, in this order."""
     # Left out where it is 0: a build's key must stay what it was before there was one.
@@ -61,6 +65,16 @@ class Build(Model):
     """A commit of the source's git tree. An option that the source has and that commit has not is new: like
     one that a patch brings, it has its own default where the configuration says nothing. Empty: only patches
     bring new ones."""
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether of its configuration only what can be reached is built."""
+        return self.config.startswith((f"{DEBIAN}:", REACHED))
+
+    @property
+    def config_file(self) -> str:
+        """The path of the file that its configuration is; empty where it goes by a name."""
+        return self.config.removeprefix(REACHED) if self.config_digest else ""
 
     @property
     def domain(self) -> str:
@@ -80,7 +94,8 @@ class Build(Model):
     def key(self) -> str:
         """The same for the same request, wherever its files lie. What the source holds is not part of it."""
         request = self.model_dump(mode="json", exclude={"patches", "config", "series"})
-        config = self.config_digest or self.config
+        reached = REACHED if self.config.startswith(REACHED) else ""
+        config = f"{reached}{self.config_digest}" if self.config_digest else self.config
         return digest(request | {"config": config, "patches": [patch.digest for patch in self.patches]})
 
     @property
@@ -139,7 +154,13 @@ def options_shown(options: Sequence[NewOption]) -> str:
     return "; ".join(filter(None, [", ".join(on), left_out]))
 
 
-def _and_more(options: Sequence[str]) -> str:
+def options_named(options: Sequence[str]) -> str:
+    """`CONFIG_SLUB`, `CONFIG_SMP` → `SLUB, SMP`: some of them, and how many more."""
+    names = [option.removeprefix("CONFIG_") for option in options]
+    return ", ".join(names[:_MOST_OFF]) + _and_more(names)
+
+
+def _and_more(options: Sequence[NewOption] | Sequence[str]) -> str:
     return f" and {len(options) - _MOST_OFF} more" if len(options) > _MOST_OFF else ""
 
 
@@ -164,6 +185,9 @@ class Origin(Model):
     """Hunks of its patches that apply elsewhere than they say, or to other lines around them, in words."""
     new_options: tuple[NewOption, ...] = Field(default=(), exclude_if=lambda value: not value)
     """What became of the options that its patches bring, by name."""
+    not_held: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)
+    """Options, `CONFIG_…`, that are on in the configuration which it follows, and off in it: not for a module
+    that nothing reaches."""
 
 
 class BootImage(Model):

@@ -223,7 +223,7 @@ def _files(record: StudyRecord) -> Iterator[str]:
     """What kernels were built from that no package holds."""
     builds = [kernel.build for kernel in built_kernels(record)]
     sources = (build.source for build in builds if not build.source.startswith("debian:"))
-    configs = (build.config for build in builds if build.config_digest)
+    configs = (build.config_file for build in builds if build.config_digest)
     patches = (patch.path for build in builds for patch in build.patches)
     yield from dict.fromkeys((*sources, *configs, *patches))
 

@@ -2,12 +2,11 @@
 
 import difflib
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
 from tests.support.command_line import CommandLine
-from tests.support.fake_builds import FILES, a_buildable_source, git
+from tests.support.fake_builds import FILES, a_resolving_source, git
 
 from ktrial.experiment.provenance import patch_warnings
 from ktrial.experiment.resources import Builder
@@ -116,22 +115,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
     """Whose make resolves configurations as the kernel's does: dependencies, choices, defaults."""
-    directory = a_buildable_source(tmp_path / "linux")
-    makefile = directory / "Makefile"
-    text = makefile.read_text()
-    for target in ("allnoconfig", "olddefconfig"):
-        old = text[
-            text.index(f"\n{target}:") : text.index(
-                "\n", text.index("\t@$(resolve)", text.index(f"\n{target}:"))
-            )
-        ]
-        resolve = (
-            f"KCONFIG_CONFIG=$(O)/.config srctree=. {sys.executable} -m {target} Kconfig >/dev/null 2>&1"
-        )
-        export = "KCONFIG_ALLCONFIG=$(KCONFIG_ALLCONFIG) " if target == "allnoconfig" else ""
-        text = text.replace(old, f"\n{target}:\n\t@mkdir -p $(O)\n\t@{export}{resolve}")
-    makefile.write_text(text)
-    (directory / "Kconfig").write_text(_BEFORE)
+    directory = a_resolving_source(tmp_path / "linux", _BEFORE)
     (directory / "mm").mkdir()
     (directory / "mm/Kconfig").write_text(_MM)
     return directory

@@ -214,7 +214,7 @@ class KernelOptions:
         ),
     )
     config: str | None = Option(
-        None, metavar="guest|defconfig|FILE", help=("With --source: the configuration.")
+        None, metavar="guest|debian:6.12|FILE", help=("With --source: the configuration.")
     )
     option: list[str] | None = Option(
         None, metavar="NAME=y", help="With --source: a configuration option; may be repeated."
@@ -227,7 +227,7 @@ class KernelOptions:
         """
         from ktrial.kernels.build.builds import check_request
         from ktrial.kernels.build.requests import build_request, requested
-        from ktrial.model.kernel import GUEST
+        from ktrial.model.kernel import DEBIAN, GUEST, REACHED
 
         if self.kernel is not None and self.source is not None:
             raise BadOption("--kernel and --source", "give one of the two")
@@ -239,7 +239,8 @@ class KernelOptions:
             return KernelSelection(kernel=registry().kernel_name(self.kernel))
         kind, colon, _ = self.source.partition(":")
         options, config = self.option or [], self.config or GUEST
-        if Path(self.source).is_file() or (colon and "/" not in kind):
+        is_shipped = config == DEBIAN or config.startswith((f"{DEBIAN}:", REACHED))
+        if Path(self.source).is_file() or (colon and "/" not in kind) or is_shipped:
             build = requested(self.source, config=config, options=options, directory=Path.cwd())
             return KernelSelection(build=build)
         request = build_request(Path(self.source), config, tuple(options))
@@ -289,8 +290,8 @@ class BuildOptions:
 
     config: str = Option(
         "guest",
-        metavar="guest|defconfig|debian|FILE",
-        help=("The configuration, and options that are added to it."),
+        metavar="guest|defconfig|debian:6.12|FILE",
+        help=("The configuration; debian:6.12 or reached:FILE: what guests reach of it."),
     )
     option: list[str] | None = Option(None, metavar="NAME=y", help="A configuration option; may be repeated.")
     make: list[str] | None = Option(None, metavar="KCFLAGS=-O3", help="A variable of make; may be repeated.")

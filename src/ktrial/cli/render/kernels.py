@@ -22,7 +22,7 @@ from ktrial.kernels.errors import SymbolsUnknown
 from ktrial.kernels.files import shown
 from ktrial.kernels.modules import builtin_names, module_names
 from ktrial.kernels.symbols import symbols_in
-from ktrial.model.kernel import Kernel, KernelDifference, Origin, options_shown
+from ktrial.model.kernel import Kernel, KernelDifference, Origin, options_named, options_shown
 from ktrial.report.kernel_diff import KernelChange, Listing, MenuGroup, OptionLine
 from ktrial.report.kernel_diff import facts_table as kernel_facts
 from ktrial.report.kernel_diff import shown as change_shown
@@ -132,6 +132,7 @@ def _recipe(origin: Origin) -> dict[str, str]:
         "patches": "\n".join(f"{patch.path}, sha256 {patch.digest[:SHORT_DIGEST]}" for patch in build.patches)
         or "-",
         **({"new options": options_shown(origin.new_options)} if origin.new_options else {}),
+        **({"not held": options_named(origin.not_held)} if origin.not_held else {}),
         "flags": " ".join(f"{name}={value}" for name, value in build.make.items()) or "-",
         "compiler": origin.compiler or "not known",
     }

@@ -27,6 +27,7 @@ from ktrial.errors import Interrupted, KtrialError
 from ktrial.format import number_format
 from ktrial.format.sanitize import one_line, printable
 from ktrial.kernels import patch_series
+from ktrial.kernels.build.requests import reaching
 from ktrial.model.kernel import Build, PatchSeries
 from ktrial.model.machine import NO_MODEL
 from ktrial.model.series_result import Alone, SeriesCell, SeriesResult, Step
@@ -230,11 +231,12 @@ class MeasuredSeries:
 
         # A mistake is told before anything is built.
         candidates, measured = self._candidates(), self._measurement()
+        touched = [path for patch in self.series.patches for path in patch.paths]
         if measured.workloads:
             limits(measured.workloads)
         return SeriesRun(
             series=self.series,
-            plain=self.build_options.build(self.series.base),
+            plain=reaching(self.build_options.build(self.series.base), touched),
             measurement=measured,
             runs=kernel_measurement.runs(store, observer, options.jobs),
             tell=lambda text: messages().print(one_line(text), markup=False, highlight=False),

@@ -89,6 +89,8 @@ class BuildJob:
     compiler: Compiler
     config: str
     fingerprint: str
+    not_held: tuple[str, ...] = ()
+    """As in `Origin`."""
     from_nothing: bool = False
     """Whether nothing that was compiled before may be used."""
 
@@ -228,8 +230,9 @@ def job_of(spec: Build, progress: Progress) -> BuildJob:
         source = source_of(spec, scratch, progress)
     compiler = compiler_of(spec.make)
     config = resolving.resolved(source, spec, compiler, progress)
-    check_tools(spec.source, parse_config(config), spec.make)
-    return BuildJob(spec, source, compiler, config, _fingerprint(spec, source.snapshot, compiler))
+    check_tools(spec.source, parse_config(config.text), spec.make)
+    fingerprint = _fingerprint(spec, source.snapshot, compiler)
+    return BuildJob(spec, source, compiler, config.text, fingerprint, config.not_held)
 
 
 @contextmanager
@@ -314,10 +317,10 @@ def _compile_unpatched(job: BuildJob, workspace: Path, progress: Progress) -> No
     source = BuildSource(job.source.snapshot, since=job.source.since)
     with suppress(BuildError):  # it may be what the patches mend
         try:
-            config = resolving.resolved(source, plain, job.compiler, told_apart)
+            config = resolving.resolved(source, plain, job.compiler, told_apart).text
         except OptionNotTaken:  # which the patches bring
             plain = plain.model_copy(update={"options": {}})
-            config = resolving.resolved(source, plain, job.compiler, told_apart)
+            config = resolving.resolved(source, plain, job.compiler, told_apart).text
         fingerprint = _fingerprint(plain, source.snapshot, job.compiler)
         _compiled(BuildJob(plain, source, job.compiler, config, fingerprint), workspace, told_apart)
 
@@ -430,6 +433,7 @@ def origin_of(job: BuildJob) -> Origin:
         compiler=job.compiler.shown,
         inexact_patches=tuple(job.source.overlay.inexact),
         new_options=became(new_options(job.source), job.config),
+        not_held=job.not_held,
     )
 
 

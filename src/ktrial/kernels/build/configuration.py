@@ -12,15 +12,16 @@ import shutil
 import subprocess
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 
 from ktrial.installation import cache_directory
 from ktrial.kernels import Progress, silent
-from ktrial.kernels.build.debian_sources import debian_config, series_of
+from ktrial.kernels.build.debian_sources import debian_config, of_distributors, series_of
 from ktrial.kernels.build.make import Compiler, Make, check_compiler
 from ktrial.kernels.build.patches import BuildSource
+from ktrial.kernels.build.reached import not_held, options_of, reached, without_modules
 from ktrial.kernels.build.recipes import Manifest, content_kept
 from ktrial.kernels.build.sandbox import is_plain, refusal_in
 from ktrial.kernels.build.sources import Snapshot, Tree, manifest_at, manifest_of, release_commit, tree_in
@@ -36,7 +37,7 @@ from ktrial.kernels.kconfig_menus import (
 )
 from ktrial.kernels.kernel_cache import held, held_if_free
 from ktrial.model.base import digest
-from ktrial.model.kernel import DEBIAN, DEFCONFIG, GUEST, Build, Menus, NewOption
+from ktrial.model.kernel import DEBIAN, DEFCONFIG, GUEST, REACHED, Build, Menus, NewOption
 from ktrial.text_lines import lines_of
 
 _REQUESTED = "requested.config"
@@ -169,8 +170,18 @@ def read_of(paths: Collection[str]) -> list[str]:
 _KEPT_SOURCES = 12
 
 
-def resolved(source: BuildSource, spec: Build, compiler: Compiler, progress: Progress) -> str:
-    """The text of the final .config.
+@dataclass(frozen=True)
+class Resolved:
+    """What a source and a configuration come to."""
+
+    text: str
+    """Of the final .config."""
+    not_held: tuple[str, ...] = ()
+    """As in `Origin`."""
+
+
+def resolved(source: BuildSource, spec: Build, compiler: Compiler, progress: Progress) -> Resolved:
+    """The final configuration.
 
     Raises NotASource, BadConfigFile, OptionNotTaken, CompilerUnsuitable, BuildToolsMissing, BuildFailed.
     """
@@ -178,8 +189,11 @@ def resolved(source: BuildSource, spec: Build, compiler: Compiler, progress: Pro
     base_text = _base_text(source, spec, progress)
     brought = new_options(source)
     inputs = [FORMAT, subset.digest, base_text or spec.config, shipped_text(spec.config), brought]
+    if spec.is_reached:
+        inputs += [REACHED, _guest_text("guest.config"), sorted(options_touched(source, spec))]
     key = digest([*inputs, spec.options, spec.make, compiler.shown])
     cached = cache_directory() / "configs" / f"{key}.config"
+    lost = cached.with_suffix(".lost")
     if not cached.exists():
         with _directory(source, subset, progress) as home:
             make = _make(home, spec, progress)
@@ -187,19 +201,61 @@ def resolved(source: BuildSource, spec: Build, compiler: Compiler, progress: Pro
             check_compiler(make.tree, spec.source, compiler)
             shutil.rmtree(make.build, ignore_errors=True)
             make.build.mkdir()
-            configure(make, spec.config, spec.options, base_text, brought)
+            if spec.is_reached:
+                write_atomically(lost, "\n".join(_reach(make, home, source, spec, base_text, brought)))
+            else:
+                configure(make, spec.config, spec.options, base_text, brought)
             write_atomically(cached, (make.build / ".config").read_bytes())
-    return cached.read_text(encoding="utf-8")
+    names = lost.read_text(encoding="utf-8").split() if spec.is_reached and lost.exists() else ()
+    return Resolved(cached.read_text(encoding="utf-8"), tuple(names))
+
+
+def _reach(
+    make: Make, home: Path, source: BuildSource, spec: Build, text: str, brought: Collection[str]
+) -> tuple[str, ...]:
+    """Write the .config of what can be reached, and return the options that did not hold. Raises as
+    `resolved`.
+    """
+    options = _menus(make, home, spec)
+    plan = reached(text, _guest_text("guest.config"), options_touched(source, spec), options)
+    make.progress(str(plan))
+    configure(make, spec.config, spec.options, plan.text, brought)
+    config = make.build / ".config"
+    for _ in range(_MOST_ROUNDS):
+        present = config.read_text(encoding="utf-8")
+        without = without_modules(present, spec.options)
+        if without == present:
+            break
+        write_atomically(config, without)
+        make.run("configuring", "olddefconfig")
+    final = parse_config(config.read_text(encoding="utf-8"))
+    off = {*plan.off, *_settings(of_distributors()), *spec.options}
+    return not_held(parse_config(plan.text), final, off, options)
+
+
+def options_touched(source: BuildSource, spec: Build) -> set[str]:
+    """The options, `CONFIG_…`, for which the files are compiled that the build is to reach."""
+    if not spec.touched:
+        return set()
+    files = source.manifest.files
+    with source.snapshot.reader() as reader:
+        return options_of(
+            spec.touched,
+            lambda path: source.content(reader, path).decode(errors="replace") if path in files else None,
+        )
 
 
 def menus(source: BuildSource, spec: Build, progress: Progress = silent) -> Menus:
     """What the source says about its options. Raises NotASource."""
     with _directory(source, _subset(source), progress) as home:
-        make = _make(home, spec, progress)
-        # The variables that Kconfig's answers can depend on.
-        words = [f"{name}={spec.make[name]}" for name in ("CC", "LD", "LLVM") if name in spec.make]
-        key = digest([FORMAT, words])[:12]
-        return menus_in(make.tree, spec.make, home / f"menus-{key}.json")
+        return _menus(_make(home, spec, progress), home, spec)
+
+
+def _menus(make: Make, home: Path, spec: Build) -> Menus:
+    # The variables that Kconfig's answers can depend on.
+    words = [f"{name}={spec.make[name]}" for name in ("CC", "LD", "LLVM") if name in spec.make]
+    key = digest([FORMAT, words])[:12]
+    return menus_in(make.tree, spec.make, home / f"menus-{key}.json")
 
 
 def _base_text(source: BuildSource, spec: Build, progress: Progress) -> str:
@@ -207,8 +263,10 @@ def _base_text(source: BuildSource, spec: Build, progress: Progress) -> str:
         return ""
     if spec.config == DEBIAN:
         return debian_config(series_of(source.version()), progress)
-    copy = content_kept(spec.config_digest)
-    return given_text(copy or Path(spec.config))
+    if not spec.config_digest:
+        return debian_config(spec.config.removeprefix(f"{DEBIAN}:"), progress)
+    text = given_text(content_kept(spec.config_digest) or Path(spec.config_file))
+    return text + of_distributors() if spec.is_reached else text
 
 
 def _subset(source: BuildSource) -> Manifest:

@@ -55,9 +55,9 @@ def package_tools(package: str) -> tuple[Tool, ...]:
     return () if is_cached else (APT, DPKG_DEB, _TAR, XZ)
 
 
-def config_tools() -> tuple[Tool, ...]:
-    """What fetches Debian's own configuration; nothing where the cache has one."""
-    is_cached = any((cache_directory() / "sources").glob("linux-config-*.config"))
+def config_tools(series: str = "*") -> tuple[Tool, ...]:
+    """What fetches Debian's configuration of a series; nothing where the cache has it, or any: `*`."""
+    is_cached = any((cache_directory() / "sources").glob(f"linux-config-{series}.config"))
     return () if is_cached else (APT, DPKG_DEB)
 
 
@@ -78,8 +78,12 @@ def debian_config(series: str, progress: Progress = silent) -> str:
                     _unpacked(package, workspace, sources, progress)
                     packed = workspace / "root/usr/src" / package / _CONFIG
                     write_atomically(cached, lzma.decompress(packed.read_bytes()))
-            additions = files(__package__).joinpath("debian.config").read_text(encoding="utf-8")
-            return cached.read_text(encoding="utf-8") + additions
+            return cached.read_text(encoding="utf-8") + of_distributors()
+
+
+def of_distributors() -> str:
+    """What is set over a distribution's configuration, as only the distributor can build that."""
+    return files(__package__).joinpath("debian.config").read_text(encoding="utf-8")
 
 
 def series_of(version: str) -> str:

@@ -42,7 +42,7 @@ def keep(recipe: Recipe) -> None:
     files.mkdir(parents=True, exist_ok=True)
     contents = {patch.digest: patch.path for patch in recipe.build.patches}
     if recipe.build.config_digest:
-        contents[recipe.build.config_digest] = recipe.build.config
+        contents[recipe.build.config_digest] = recipe.build.config_file
     for digest, path in contents.items():
         keep_content(digest, Path(path))
     write_atomically(_path(recipe.build.name), recipe.model_dump_json())

@@ -2,13 +2,14 @@
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ktrial.kernels.build.configuration import given_text, shipped_text
 from ktrial.kernels.build.debian_sources import XZ, config_tools
 from ktrial.kernels.build.patches import PATCH, bad, paths_in, text_of
+from ktrial.kernels.build.reached import COMPILED
 from ktrial.kernels.build.recipes import content_kept
 from ktrial.kernels.build.sources import DEBIAN_PREFIX, GIT_PREFIX, git_parts, release_commit, source_tools
 from ktrial.kernels.config import parse_config
@@ -20,7 +21,7 @@ from ktrial.kernels.errors import (
     KernelUsageError,
     SourceUnusable,
 )
-from ktrial.model.kernel import DEBIAN, DEFCONFIG, GUEST, Build, Patch
+from ktrial.model.kernel import DEBIAN, DEFCONFIG, GUEST, REACHED, Build, Patch
 from ktrial.model.notation import nearest
 from ktrial.system_tools import Tool, missing_of, packages_of
 
@@ -47,6 +48,7 @@ _UNSAFE = re.compile(r"[$`\n\r\0#]")
 """make would expand or cut these."""
 _SOURCES = "debian:linux-source-6.1, a directory, a tarball, git:DIRECTORY@REVISION"
 _PACKAGE = re.compile(r"linux-source-\d+\.\d+")
+_SERIES = re.compile(r"\d+\.\d+")
 
 
 def requested(
@@ -62,8 +64,8 @@ def requested(
     """What to build. Relative paths are below `directory`; nothing is fetched or compiled.
 
     `source`: `debian:linux-source-6.1`, a directory, a tarball, `git:DIRECTORY@REVISION`. `config`: `guest`,
-    `defconfig`, `debian`, or a file. `options`: `{"SLAB": "y"}` or `["SLAB=y"]`. `fuzz`: how many lines at
-    the edges of a patch's hunk may differ from the source's.
+    `defconfig`, `debian`, `debian:6.12`, a file, or `reached:` and a file. `options`: `{"SLAB": "y"}` or
+    `["SLAB=y"]`. `fuzz`: how many lines at the edges of a patch's hunk may differ from the source's.
     Raises SourceUnusable, BadConfigFile, BadBuildOption, BadPatch, KernelUsageError.
     """
     texts = (
@@ -71,16 +73,26 @@ def requested(
     )
     config, digest = _config(config, directory)
     place = _source(source, directory)
-    return Build(
+    series_patches = tuple(_patch(patch, directory) for patch in patches)
+    spec = Build(
         source=place,
         config=config,
         config_digest=digest,
         options=dict(option_of(text) for text in texts),
-        patches=tuple(_patch(patch, directory) for patch in patches),
+        patches=series_patches,
         fuzz=fuzz,
         make={name: _variable(name, value) for name, value in sorted((make or {}).items())},
         since="" if place.startswith(DEBIAN_PREFIX) else release_commit(place),
     )
+    return reaching(spec, (path for patch in series_patches for path in paths_in(patch.path, text_of(patch))))
+
+
+def reaching(spec: Build, paths: Iterable[str]) -> Build:
+    """The same, with these files of the source compiled, too, where it builds only what can be reached."""
+    if not spec.is_reached:
+        return spec
+    compiled = {path for path in paths if path.endswith(COMPILED)}
+    return spec.model_copy(update={"touched": tuple(sorted(compiled.union(spec.touched)))})
 
 
 def variable_of(text: str) -> tuple[str, str]:
@@ -118,14 +130,23 @@ def _source(source: str, directory: Path) -> str:
 def _config(config: str, directory: Path) -> tuple[str, str]:
     if config in {GUEST, DEFCONFIG, DEBIAN}:
         return config, ""
-    path = _absolute(Path(config), directory)
+    if config.startswith(DEBIAN_PREFIX):
+        if not _SERIES.fullmatch(config.removeprefix(DEBIAN_PREFIX)):
+            problem = "Debian's configurations are called by a series of kernels, debian:6.12"
+            raise BadConfigFile(path=config, problem=problem)
+        return config, ""
+    reached = REACHED if config.startswith(REACHED) else ""
+    path = _absolute(Path(config.removeprefix(REACHED)), directory)
     if _may_have_no_end(path):
         raise BadConfigFile(path=path, problem="it is not a file")
     try:
-        return str(path), hashlib.sha256(path.read_bytes()).hexdigest()
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError as error:
         similar = "" if set("/.") & set(config) else nearest(config, [GUEST, DEFCONFIG, DEBIAN])
         raise BadConfigFile(path=path, problem=f"{error.strerror}{similar}") from None
+    if reached:
+        given_text(path)
+    return f"{reached}{path}", digest
 
 
 def _patch(patch: str, directory: Path) -> Patch:
@@ -255,6 +276,8 @@ def tools_of(spec: Build) -> tuple[Tool, ...]:
     options = asked_options(spec.config, spec.options, spec.config_digest)
     patching = (PATCH,) if spec.patches else ()
     configured = (DEPMOD, *config_tools()) if spec.config == DEBIAN else ()
+    if spec.config.startswith(DEBIAN_PREFIX):
+        configured = config_tools(spec.config.removeprefix(DEBIAN_PREFIX))
     return (*build_tools(options, spec.make), *patching, *source_tools(spec.source), *configured)
 
 
@@ -293,7 +316,8 @@ def build_tools(options: Mapping[str, str], make: Mapping[str, str]) -> tuple[To
 def asked_options(config: str, options: Mapping[str, str], digest: str = "") -> Mapping[str, str]:
     """The options that are known before a source is there. Raises BadConfigFile."""
     text = shipped_text(config)
-    if config not in {GUEST, DEFCONFIG, DEBIAN}:
+    # Of what is reached only, neither modules nor keys are built.
+    if config not in {GUEST, DEFCONFIG, DEBIAN} and not config.startswith((DEBIAN_PREFIX, REACHED)):
         text = given_text(content_kept(digest) or Path(config).expanduser())
     return parse_config(text) | dict(options)
 
