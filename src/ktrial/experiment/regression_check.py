@@ -391,21 +391,31 @@ def routed(
     uses = tuple(use for use in measurement.workloads if whole or use.label in resting)
     if not uses:
         return checked
-    settings = measurement.settings.model_copy(update={"kind": ON_SEVERAL, "cpus": ROUTE_CPUS})
-    contended = replace(measurement, settings=settings, workloads=uses)
+    contended = on_several(measurement, uses)
     try:
         several = check(kernel, of_kernel(older, contended, runs), contended, limits, runs)
     except (MachineError, AnalysisError, TrialsNotMeasured) as error:
         if whole:
             raise
-        problem = error.problem if isinstance(error, TrialsNotMeasured) else error.message
-        note = DataWarning(
-            kind=WarningKind.SEVERAL_CPUS,
-            text=f"{', '.join(sorted(resting))}: not measured on several CPUs: {problem.rstrip('.')}",
-            advice=error.advice or "what is said here is of one CPU",
-        )
+        note = not_on_several(resting, error)
         return replace(checked, warnings=(*checked.warnings, note))
     return replace(checked, on_several=replace(several, cpus=ROUTE_CPUS))
+
+
+def on_several(measurement: Measurement, uses: tuple[WorkloadUse, ...]) -> Measurement:
+    """How these workloads are measured on several CPUs, all else as it is."""
+    settings = measurement.settings.model_copy(update={"kind": ON_SEVERAL, "cpus": ROUTE_CPUS, "model": None})
+    return replace(measurement, settings=settings, workloads=uses)
+
+
+def not_on_several(labels: Iterable[str], error: KtrialError) -> DataWarning:
+    """What is to be said of workloads that rest on locks where the machine of several CPUs failed."""
+    problem = error.problem if isinstance(error, TrialsNotMeasured) else error.message
+    return DataWarning(
+        kind=WarningKind.SEVERAL_CPUS,
+        text=f"{', '.join(sorted(labels))}: not measured on several CPUs: {problem.rstrip('.')}",
+        advice=error.advice or "what is said here is of one CPU",
+    )
 
 
 def explained(row: CheckedMetric, baseline: StudyRecord, tested: StudyRecord, store: Store) -> CheckedMetric:

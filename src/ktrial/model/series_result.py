@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
 
-from ktrial.model.attribution import Explanation, FunctionDifference
+from ktrial.model.attribution import Explanation, FunctionDifference, rests_on_locks
 from ktrial.model.base import digest
 from ktrial.model.comparison import Verdict
 from ktrial.model.kernel import Build, Kernel, PatchSeries, SeriesPatch, Ways
@@ -48,6 +48,12 @@ class SeriesCell:
     """Before and after, where there is more to say than ≈."""
     is_idle: bool = False
     """Whether no function that the patch changes ran in it, by the profiles, and it changes no data."""
+    on_several: tuple[CheckedMetric, ...] = ()
+    """Its metrics on several CPUs in simulated time, where tasks wait for each other; none where they were
+    not measured.
+    """
+    cpus: int = 1
+    """The CPUs of those."""
 
     @property
     def difference(self) -> Fraction:
@@ -71,8 +77,8 @@ class SeriesCell:
 
     @property
     def decision(self) -> Decision:
-        """The worst of its metrics'."""
-        present = {metric.decision for metric in self.checked}
+        """The worst of its metrics', on one CPU and on several."""
+        present = {metric.decision for metric in (*self.checked, *self.on_several)}
         for decision in (Decision.BEYOND, Decision.UNDECIDED):
             if decision in present:
                 return decision
@@ -88,8 +94,16 @@ class SeriesCell:
 
     @property
     def is_told(self) -> bool:
-        """Whether there is more to say than ≈: beyond the margin, or in a function that the patch changes."""
-        return not self.is_inside or self.own != 0
+        """Whether there is more to say than ≈: beyond the margin, on one CPU or on several, or in a function
+        that the patch changes.
+        """
+        several = any(metric.comparison.verdict not in INSIDE for metric in self.on_several)
+        return not self.is_inside or several or self.own != 0
+
+    @property
+    def rests_on_locks(self) -> bool:
+        """Whether so much of its difference is in functions that lock memory that one CPU says little."""
+        return self.explanation is not None and rests_on_locks(self.explanation.locking_share)
 
     def is_changed(self, row: FunctionDifference) -> bool:
         """Whether the patch changes this function's code."""
@@ -299,7 +313,7 @@ class SeriesResult:
         """
         base = self.steps[0].kernel
         cells = [
-            (cell.number, cell.workload, str(cell.before), str(cell.after))
+            (cell.number, cell.workload, str(cell.before), str(cell.after), *map(_values, cell.on_several))
             for cell in (*self.cells, *self.totals)
         ]
         steps = [
@@ -323,6 +337,10 @@ class SeriesResult:
             if decision in present:
                 return decision
         return Decision.NOT_RUN if self.broken else Decision.WITHIN
+
+
+def _values(metric: CheckedMetric) -> str:
+    return f"{metric.comparison.baseline_value!r} {metric.comparison.value!r}"
 
 
 _BROKEN = {StepState.NOT_APPLIED, StepState.NOT_BUILT, StepState.NOT_BOOTED}

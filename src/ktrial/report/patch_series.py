@@ -508,6 +508,8 @@ def beside(cell: SeriesCell) -> Iterator[str]:
     """
     if cell.is_idle:
         yield IDLE
+    elif cell.on_several:
+        yield from on_several(cell)
     elif cell.explanation and (locking := locking_sentence(cell.explanation.locking_share)):
         yield locking
     for metric in cell.checked:
@@ -521,8 +523,44 @@ def beside(cell: SeriesCell) -> Iterator[str]:
             yield f"{comparison.metric} {by}, {comparison.verdict.value}"
 
 
+def on_several(cell: SeriesCell) -> Iterator[str]:
+    """`4 CPUs: 1,050 → 1,449, +38.00% (+37.10% … +38.90%): worse`: each metric, as several CPUs have it."""
+    for metric in cell.on_several:
+        comparison = metric.comparison
+        before, after = (
+            number_format.quantity(value, comparison.unit)
+            for value in (comparison.baseline_value, comparison.value)
+        )
+        name = f" {comparison.metric}" if metric.secondary else ""
+        ends = (comparison.low, comparison.high)
+        interval = " … ".join(f"{number_format.change(end, percent=False)}%" for end in ends if end)
+        yield (
+            f"{cell.cpus} CPUs{name}: {before} → {after}, "
+            f"{number_format.change(comparison.ratio, percent=False)}%"
+            f"{f' ({interval})' if interval else ''}: {comparison.verdict.value}"
+        )
+
+
+def several_lines(result: SeriesResult) -> list[str]:
+    """`page-fault2, patch 3: one CPU +11.63%; 4 CPUs: …`: of each change measured on several CPUs."""
+    return [
+        f"{cell.workload}, {_whose(cell)}: one CPU {_change(cell)}; {line}"
+        for cell in (*result.cells, *result.totals)
+        if cell.is_told
+        for line in on_several(cell)
+    ]
+
+
 def _beyond(cell: SeriesCell) -> str:
-    """By which metric: `+1.02%`, or with its name where it is not the workload's own."""
+    """By which metric: `+1.02%`, or with its name where it is not the workload's own; `on 4 CPUs +38.00%`
+    where one CPU has none beyond.
+    """
+    if all(metric.decision is not Decision.BEYOND for metric in cell.checked):
+        several = next(metric for metric in cell.on_several if metric.decision is Decision.BEYOND)
+        return (
+            f"on {cell.cpus} CPUs {number_format.change(several.comparison.ratio, percent=False)}% "
+            f"(one CPU: {_change(cell)})"
+        )
     first, *following = cell.checked
     if first.decision is Decision.BEYOND or not (
         far := [metric for metric in following if metric.decision is Decision.BEYOND]

@@ -26,6 +26,7 @@ from ktrial.report.patch_series import (
     exact,
     exercised,
     is_instructions,
+    on_several,
     open_text,
     state_text,
     sums,
@@ -70,7 +71,8 @@ def _table_row(result: SeriesResult, step: Step, names: list[str]) -> Row:
 
 def _cell(cell: SeriesCell | None) -> TableCell:
     idle = bool(cell and cell.is_told and cell.is_idle)
-    return replace(_number(cell_text(cell) if cell else ""), notes=(_IDLE,) if idle else ())
+    notes = (_IDLE,) if idle else tuple(on_several(cell)) if cell else ()
+    return replace(_number(cell_text(cell) if cell else ""), notes=notes)
 
 
 def _number(text: str) -> TableCell:

@@ -11,9 +11,18 @@ from typing import Any
 
 from ktrial.analysis.attribution.decomposition import explain
 from ktrial.analysis.comparability import failures
+from ktrial.analysis.errors import AnalysisError
 from ktrial.analysis.store_queries import profile_of
-from ktrial.experiment.errors import HOST_PROBLEMS
-from ktrial.experiment.regression_check import DEFAULT_LIMIT, FLOOR, raised, rows_of
+from ktrial.experiment.errors import HOST_PROBLEMS, TrialsNotMeasured
+from ktrial.experiment.regression_check import (
+    DEFAULT_LIMIT,
+    FLOOR,
+    ROUTE_CPUS,
+    not_on_several,
+    on_several,
+    raised,
+    rows_of,
+)
 from ktrial.experiment.single_kernel import Runs, failed, measure, problem_of
 from ktrial.fault_points import fault_point
 from ktrial.format import number_format
@@ -24,6 +33,7 @@ from ktrial.kernels.code_image import copies_in, ways_to
 from ktrial.kernels.errors import BadPatch, KernelError, PatchNotApplied
 from ktrial.kernels.patch_series import as_patch
 from ktrial.kernels.symbols import function_files
+from ktrial.machines.errors import MachineError
 from ktrial.model.kernel import OWN, Build, Kernel, PatchSeries, SeriesKind, SeriesPatch
 from ktrial.model.profile import Profile, plain_name
 from ktrial.model.series_result import Alone, Selection, SeriesCell, SeriesResult, Step, StepState
@@ -80,6 +90,8 @@ class SeriesRun:
     """Whether each patch is measured alone on the base too."""
     rebuild_every: int = 0
     """Every how many strangers' kernels one is built from nothing too, and the last; 0: none."""
+    route: bool | None = None
+    """Whether each cell is measured on several CPUs, too; None: those that rest on locks."""
     limits: Callable[[Sequence[WorkloadUse]], Limits] = lambda uses: {
         use.label: DEFAULT_LIMIT for use in uses
     }
@@ -221,6 +233,8 @@ class _Comparing:
     _executed: set[str] = field(default_factory=set)
     _not_told: set[str] = field(default_factory=set)
     _counted: bool = False
+    _not_on_several: list[str] = field(default_factory=list)
+    """Why cells that rest on locks were not measured on several CPUs."""
 
     def result(self) -> SeriesResult:
         names = ", ".join(workload.label for workload in self.measurement.workloads)
@@ -261,6 +275,7 @@ class _Comparing:
                 *self.series_run.notes,
                 *(f"patch {number} was not measured: {why}" for number, why in problems.items()),
                 *(f"{warning.text}: {warning.advice}" for warning in raised(limits)),
+                *dict.fromkeys(self._not_on_several),
             ),
         )
 
@@ -310,7 +325,37 @@ class _Comparing:
     def _cells(
         self, before: tuple[Step, StudyRecord], after: tuple[Step, StudyRecord], number: int, limits: Limits
     ) -> list[SeriesCell]:
-        return [self._cell(use, before, after, number, limits) for use in self.measurement.workloads]
+        cells = (self._cell(use, before, after, number, limits) for use in self.measurement.workloads)
+        return [
+            self._routed(cell, use, (before[0], after[0]), limits)
+            for use, cell in zip(self.measurement.workloads, cells, strict=True)
+        ]
+
+    def _routed(
+        self, cell: SeriesCell, use: WorkloadUse, steps: tuple[Step, Step], limits: Limits
+    ) -> SeriesCell:
+        """The cell, measured on several CPUs as well where one CPU does not decide it."""
+        route = self.series_run.route
+        if not needs_several(cell, route):
+            return cell
+        where = f"patch {cell.number}" if cell.number else "base to tip"
+        self.series_run.tell(f"{where}: measuring {use.label} on {ROUTE_CPUS} CPUs")
+        contended = on_several(self.measurement, (use,))
+        try:
+            before, after = (
+                trials_of(step.kernel, contended, self.series_run.runs) for step in steps if step.kernel
+            )
+            if problem := problem_of(before) or problem_of(after):
+                raise SeriesError(f"{where}: {problem}", hint="what is said there is of one CPU")
+        except (MachineError, AnalysisError, SeriesError, TrialsNotMeasured) as error:
+            if route:
+                raise
+            note = not_on_several([use.label], error)
+            self._not_on_several.append(f"{note.text}: {note.advice}")
+            return cell
+        labels = _labels(*steps)
+        rows = rows_of(use, limits.get(use.label, DEFAULT_LIMIT), labels, before, after)
+        return replace(cell, on_several=tuple(rows), cpus=ROUTE_CPUS)
 
     def _cell(
         self,
@@ -320,7 +365,7 @@ class _Comparing:
         number: int,
         limits: Limits,
     ) -> SeriesCell:
-        labels = (f"step {before[0].number}", f"step {after[0].number}")
+        labels = _labels(before[0], after[0])
         rows = rows_of(use, limits.get(use.label, DEFAULT_LIMIT), labels, before[1], after[1])
         old, new = (profile_in(record, use.label, self.series_run.runs) for record in (before[1], after[1]))
         explanation = None
@@ -350,6 +395,19 @@ def _value(record: StudyRecord, label: str) -> Fraction:
     """The workload's first metric under the perturbation that changes nothing."""
     first = min(record.trials, key=lambda trial: trial.planned.perturbation.number)
     return next((Fraction(sample.value) for sample in first.samples if sample.workload == label), Fraction(0))
+
+
+def _labels(before: Step, after: Step) -> tuple[str, str]:
+    return f"step {before.number}", f"step {after.number}"
+
+
+def needs_several(cell: SeriesCell, route: bool | None) -> bool:
+    """Whether the cell is measured on several CPUs, too: where that is asked for (`route`), and, unless it is
+    refused, where there is a difference, the patch's code ran, and it rests on functions that lock memory.
+    """
+    if route is not None:
+        return route
+    return cell.is_told and cell.rests_on_locks and not cell.is_idle
 
 
 # The numbers of a series: the profiles of its base, whether a kernel boots, and the trials of each step.
@@ -560,15 +618,16 @@ def estimate(series_run: SeriesRun, refused: Collection[int] = ()) -> Estimate:
     has_base = builder.cached(series_run.plain) is not None
     wholes = [patch for patch in patched if any(path.startswith(_SHARED_HEADERS) for path in patch.paths)]
     images = len(series.patches) - len(refused) + 1
+    machines = 2 if series_run.route else 1  # one CPU, and several
     asked = series_run.measurement.workloads
     one = _workload_seconds(series_run.runs.store)
     return Estimate(
         builds=len(patched) + rebuilds + (not has_base),
         rebuilds=rebuilds,
         wholes=len(wholes) + (not has_base and not has_kept_trees()),
-        boots=images,
+        boots=images * machines,
         profiles=0 if asked else len(series_run.candidates),
-        trials=images * series_run.measurement.perturbations,
+        trials=images * machines * series_run.measurement.perturbations,
         build_seconds=build_seconds(),
         rebuild_seconds=whole_build_seconds(),
         boot_seconds=_boot_seconds(series_run.runs.store),

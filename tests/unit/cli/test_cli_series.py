@@ -197,6 +197,7 @@ def test_a_dry_run_says_what_does_not_apply(
         (("--quilt", "q", *ONTO, *FORK, "--max", "much"), "much"),
         (("--quilt", "q", *ONTO, *FORK, "--max", "pipe=1%"), "the workloads are fork"),
         (("--quilt", "q", *ONTO, "--text", "no/where.txt"), "no/where.txt"),
+        (("--quilt", "q", *ONTO, *FORK, "--route", "--cpus", "2"), "--route compares one CPU with several"),
     ],
 )
 def test_a_mistake_is_told_before_anything_is_built(
@@ -289,6 +290,11 @@ def test_the_machine_and_its_model_are_those_that_are_asked_for(ktrial: CommandL
     result = json.loads(ktrial(*command, "--model", "small", "--json").output)
     assert (result["machine"]["kind"], result["machine"]["model"]["name"]) == ("exact", "small")
     assert result["command"].endswith("--model small --workload fork")
+    both = json.loads(ktrial(*command, "--route", "--json").output)
+    (cell,) = both["patches"][0]["cells"]
+    assert cell["on_several"]["cpus"] == 4
+    assert (cell["metrics"], both["decision"]) == (cell["on_several"]["metrics"], "beyond")
+    assert both["command"].endswith("--workload fork --route")
     for words in (("--machine", "exact-parallel"), ("--cpus", "2")):
         refused = ktrial(*command, *words, "--model", "default")
         assert (refused.status, "--model" in refused.messages) == (2, True), refused

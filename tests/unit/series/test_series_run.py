@@ -13,11 +13,14 @@ from tests.support.scripted import ScriptedMachine
 from tests.support.series import SeriesBuilder, a_series, answer, names_in, runs
 
 from ktrial.analysis.attribution.decomposition import explain
+from ktrial.experiment.errors import TrialsNotMeasured
 from ktrial.experiment.resources import Builder
 from ktrial.kernels.build.make import remember_build
 from ktrial.kernels.errors import KernelError, OptionNotTaken
 from ktrial.kernels.patch_series import series_in_quilt
+from ktrial.machines.errors import MachineError
 from ktrial.model.kernel import Build, CodeDifference, Kernel, Patch
+from ktrial.model.machine import Boot
 from ktrial.model.profile import FunctionFiles
 from ktrial.model.regression_check import Decision
 from ktrial.model.series_result import SeriesCell, SeriesResult, StepState
@@ -27,8 +30,9 @@ from ktrial.report.patch_series import COLUMNS, as_text, exercised, idle_lines
 from ktrial.report.patch_series import answer as answer_of
 from ktrial.report.patch_series_page import as_markdown, series_page
 from ktrial.series.errors import SeriesError
-from ktrial.series.run import SeriesRun, differs, estimate, rebuilt
+from ktrial.series.run import SeriesRun, differs, estimate, needs_several, rebuilt
 from ktrial.store.store import Store, open_store
+from ktrial.target import Run, StepResult
 
 SOURCE = "debian:linux-source-6.1"
 FORK, PIPE = WorkloadUse(name="fork"), WorkloadUse(name="pipe")
@@ -500,6 +504,65 @@ def test_a_change_that_rests_on_locks_says_so(tmp_path: Path) -> None:
     locking = replace(result, cells=tuple(replace(cell, explanation=why) for cell in result.cells))
     assert words in " ".join(as_text(locking, "x").split())
     assert words in as_markdown(locking, "x")
+
+
+@pytest.mark.parametrize(
+    ("functions", "idle", "route", "measured"),
+    [
+        ({"fput"}, False, None, True),
+        ({"other"}, False, None, False),
+        ({"fput"}, True, None, False),
+        ({"fput"}, False, False, False),
+        ({"other"}, False, True, True),
+    ],
+    ids=["in a lock", "in none", "nothing of the patch ran", "refused", "asked for"],
+)
+def test_what_rests_on_locks_needs_several_cpus(
+    functions: set[str], idle: bool, route: bool | None, measured: bool, tmp_path: Path
+) -> None:
+    cell = run(tmp_path, "cost-fork-50").cells[0]
+    before, after = (a_profile({("fput", ""): instructions}) for instructions in (1000, 1050))
+    why = explain(before, after, FunctionFiles(locking=frozenset(functions)))
+    assert needs_several(replace(cell, explanation=why, is_idle=idle), route) is measured
+
+
+def contended(boot: Boot, run: Run) -> StepResult:
+    """On several CPUs each patch costs 400 instructions more."""
+    alone = answer(boot, run)
+    patches = boot.kernel.origin.build.patches if boot.kernel.origin.build else ()
+    waiting = 400 * len(patches) if boot.cpus > 1 else 0
+    return alone.model_copy(update={"stdout": str(int(alone.stdout) + waiting)})
+
+
+def test_a_patch_that_is_better_on_one_cpu_and_worse_on_four_has_both_answers(tmp_path: Path) -> None:
+    machine = ScriptedMachine(contended)
+    with open_store(str(tmp_path / "x.db")) as store:
+        plain = asked(tmp_path, store, "cost-fork--50", machine=machine, uses=(FORK,))
+        on_one, on_four = (replace(plain, route=route).run() for route in (False, True))
+    assert (on_one.decision, on_four.decision) == (Decision.WITHIN, Decision.BEYOND)
+    assert {boot.cpus for boot in machine.prepared} == {1, 4}
+    (cell,) = on_four.cells
+    assert (int(cell.difference), cell.cpus) == (-50, 4)
+    assert cell.on_several[0].comparison.value == 1350
+    assert on_one.numbers_digest != on_four.numbers_digest
+    line = "    4 CPUs: 1,000 → 1,350, +35.00% (+35.00% … +35.00%): worse"
+    assert line in as_text(on_four, "x").splitlines()
+    assert max(map(len, as_text(on_four, "x").splitlines())) <= COLUMNS
+    assert "patch 1 in fork on 4 CPUs +35.00% (one CPU: −5.00%)" in answer_of(on_four)
+    assert "4 CPUs: " in series_page(on_four, "x")
+    assert "4 CPUs: " in as_markdown(on_four, "x")
+
+
+def test_where_several_cpus_are_asked_for_and_cannot_be_had_the_series_ends(tmp_path: Path) -> None:
+    def no_cpus(boot: Boot) -> None:
+        if boot.cpus > 1:
+            raise MachineError("Machine exact-parallel does not know this QEMU.")
+
+    with open_store(str(tmp_path / "x.db")) as store:
+        machine = ScriptedMachine(answer, on_prepare=no_cpus)
+        plain = asked(tmp_path, store, "cost-fork-50", machine=machine, uses=(FORK,))
+        with pytest.raises(TrialsNotMeasured, match="does not know this QEMU"):
+            replace(plain, route=True).run()
 
 
 def test_a_series_whose_kernel_is_another_one_from_nothing_is_not_trusted(tmp_path: Path) -> None:

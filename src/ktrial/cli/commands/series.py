@@ -86,6 +86,12 @@ class SeriesOptions(MeasurementOptions):
     model: str = Option(
         "none", metavar="M", help="Machine exact: model cycles too: default, desktop, FILE.toml."
     )
+    route: bool | None = Option(
+        None,
+        "--route/--no-route",
+        help="Measure on 4 simulated CPUs, too; else what rests on locks.",
+        show_default=False,
+    )
 
 
 @examples(

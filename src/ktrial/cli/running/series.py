@@ -24,12 +24,14 @@ from ktrial.cli.running.bisection import StepLines
 from ktrial.cli.running.preflight import check_first
 from ktrial.cli.studies import open_store
 from ktrial.errors import Interrupted, KtrialError
+from ktrial.experiment.regression_check import ON_SEVERAL
 from ktrial.format import number_format
 from ktrial.format.sanitize import one_line, printable
 from ktrial.kernels import patch_series
 from ktrial.kernels.build.requests import reaching
 from ktrial.model.kernel import Build, PatchSeries
 from ktrial.model.machine import NO_MODEL
+from ktrial.model.regression_check import CheckedMetric
 from ktrial.model.series_result import Alone, SeriesCell, SeriesResult, Step
 from ktrial.model.study import Measurement
 from ktrial.model.workload import WorkloadUse
@@ -42,6 +44,7 @@ from ktrial.report.patch_series import (
     exercised,
     idle_lines,
     marks,
+    several_lines,
     terminal_rows,
     title,
 )
@@ -131,6 +134,9 @@ class MeasuredSeries:
             raise SeriesNotChosen("--candidate is to choose from, and --workload leaves no choice")
         if options.thorough and not options.every:
             raise SeriesNotChosen("--thorough goes with --every N: without it each patch is measured")
+        if options.route and (options.machine != "exact" or options.cpus not in {None, 1}):
+            problem = "--route compares one CPU with several: leave out --machine and --cpus"
+            raise SeriesNotChosen(problem)
         if options.git is not None and options.commits is None and (options.onto or options.mbox is None):
             raise SeriesNotChosen("--git goes with BASE..TIP, or with mails that name their base-commit")
 
@@ -212,7 +218,7 @@ class MeasuredSeries:
             source = self._onto or f"git:{options.git or Path.cwd()}@HEAD"
             builds = (self.build_options.build(source),)
         check_first(
-            kind=options.machine,
+            kind=ON_SEVERAL if options.route else options.machine,
             builds=builds,
             similar_builds=True,
             workloads=options.workload_names,
@@ -246,6 +252,7 @@ class MeasuredSeries:
             limits=limits,
             each_alone=options.each_alone,
             rebuild_every=options.rebuild,
+            route=options.route if options.machine == "exact" and options.cpus in {None, 1} else False,
         )
 
     def _measurement(self) -> Measurement:
@@ -304,6 +311,7 @@ class MeasuredSeries:
         words += [word for name, values in lists.items() for value in values or () for word in (name, value)]
         words += ["--each-alone"] if options.each_alone else []
         words += ["--thorough"] if options.thorough else []
+        words += [] if options.route is None else ["--route" if options.route else "--no-route"]
         return shlex.join([*words, *(["--", *options.words] if options.words else [])])
 
 
@@ -325,6 +333,7 @@ def print_series(result: SeriesResult, console: Console) -> None:
     screen.lines(cost_lines(result, _MOST_FUNCTIONS), "place", heading=heading)
     if meaning := marks(result):
         screen.lines([meaning], "", least=1)
+    screen.lines(several_lines(result), "several-CPU row", least=2)
     screen.lines(idle_lines(result), "change beside which nothing ran", least=1)
     if again := built_again(result):
         screen.lines([again], "", least=1)
@@ -409,14 +418,12 @@ def _cell(cell: SeriesCell) -> dict[str, Any]:
         "open": cell.is_open,
         "idle": cell.is_idle,
         "decision": cell.decision.value,
-        "metrics": [
-            {
-                **metric.comparison.model_dump(mode="json"),
-                "limit": metric.limit,
-                "decision": metric.decision.value,
-            }
-            for metric in cell.checked
-        ],
+        "metrics": list(map(_metric, cell.checked)),
+        **(
+            {"on_several": {"cpus": cell.cpus, "metrics": list(map(_metric, cell.on_several))}}
+            if cell.on_several
+            else {}
+        ),
         "functions": [
             {
                 "function": row.name,
@@ -428,6 +435,11 @@ def _cell(cell: SeriesCell) -> dict[str, Any]:
         ],
         "explanation": explanation_as_json(cell.explanation) if cell.explanation and cell.is_told else None,
     }
+
+
+def _metric(metric: CheckedMetric) -> dict[str, Any]:
+    comparison = metric.comparison.model_dump(mode="json")
+    return {**comparison, "limit": metric.limit, "decision": metric.decision.value}
 
 
 def _number(value: Fraction) -> str:
