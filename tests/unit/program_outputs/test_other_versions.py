@@ -345,7 +345,7 @@ def test_two_numbers_that_differ_are_printed_so_that_they_do(mean: float, number
 
 @pytest.mark.parametrize("group", ["\u202f", "\u00a0", ".", " "])
 def test_decimal_commas_of_perf_are_read_with_its_time_elapsed(group: str) -> None:
-    """French, Czech and German: the nine digits of the time elapsed say that the comma is no group's."""
+    """French, Czech and German: perf never groups seconds."""
     table = (
         " Performance counter stats for 'true':\n\n"
         f"          1{group}234,56 msec task-clock      #    0,995 CPUs utilized\n"
@@ -358,6 +358,37 @@ def test_decimal_commas_of_perf_are_read_with_its_time_elapsed(group: str) -> No
         "cycles": (2_788_555.0,),
         "time elapsed": (0.002599947,),
     }
-    without = table.replace("       0,002599947 seconds time elapsed\n", "")
-    with pytest.raises(OutputDamaged):
-        program_outputs.find("perf-stat").read(without)
+
+
+ROWS_OF_PERF = {
+    "two points group": (("237.701.924.279 cycles",), {"cycles": 237_701_924_279.0}),
+    "a time elapsed with a comma": (
+        ("701.924 cycles", "37,690 +- 0,302 seconds time elapsed"),
+        {"cycles": 701_924.0, "time elapsed": 37.69},
+    ),
+    "two decimals": (
+        ("701.924 cycles", "190,65 Joules energy-pkg"),
+        {"cycles": 701_924.0, "energy-pkg": 190.65},
+    ),
+    "a per cent": (("701.924 cycles  ( +-  0,68% )",), {"cycles": 701_924.0}),
+    "a share of the time": (("701.924 cycles  (98,71%)",), {"cycles": 701_924.0}),
+}
+
+
+@pytest.mark.parametrize("rows", ROWS_OF_PERF)
+def test_points_of_perf_group_where_another_line_says_so(rows: str) -> None:
+    lines, values = ROWS_OF_PERF[rows]
+    table = "\n".join([" Performance counter stats for 'true':", "", *(f"   {line}" for line in lines), ""])
+    report = program_outputs.find("perf-stat").read(table)
+    assert {name: measured.values[0] for name, measured in report.named().items()} == values
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [("701.924 cycles",), ("237.701.924.279 cycles", "1.05 msec task-clock")],
+    ids=["no line", "not so"],
+)
+def test_points_of_perf_that_may_be_decimal_are_refused(rows: tuple[str, ...]) -> None:
+    table = "\n".join([" Performance counter stats for 'true':", "", *(f"   {line}" for line in rows), ""])
+    with pytest.raises(OutputDamaged, match="groups digits by points: run perf with LC_ALL=C"):
+        program_outputs.find("perf-stat").read(table)

@@ -34,8 +34,17 @@ _ELAPSED = re.compile(
     r"^ +(?P<value>\S+)(?: \+- \S+)? seconds (?P<what>time elapsed|user|sys)"
     r"\s*(?:\( \+-\s*(?P<error>[0-9.]+)% \))?\s*$"
 )
-_ELAPSED_COMMA = re.compile(r"^ +\d+,\d{4,}(?: \+- \d+,\d+)? seconds time elapsed")
-"""More digits than a group of three has."""
+_COMMA = re.compile(
+    r"^ +\d+,\d+(?: \+- \d+,\d+)? seconds (?:time elapsed|user|sys)"
+    r"|^ *[\d.]*\d,\d\d(?!\d)|[(\[](?: \+- +)?\d+,\d+%"
+)
+"""Decimals behind a comma: of seconds, which perf never groups, of what has two of them, of a per cent."""
+_POINT = re.compile(
+    r"^ +\d+\.\d+(?: \+- \d+\.\d+)? seconds (?:time elapsed|user|sys)"
+    r"|^ *[\d,]*\d\.\d\d(?!\d)|[(\[](?: \+- +)?\d+\.\d+%"
+)
+_POINTS = re.compile(r"^ *\d{1,3}(?:\.\d{3}){2,}(?!\S)")
+"""A count that is grouped by points: no number has two decimal points."""
 _NUMBER = re.compile(rf"(?<![\w,.])\d{{1,3}}(?:(?:\.|{_GROUP})\d{{3}})*(?:,\d+)?(?![\w])|(?<![\w,.])\d+,\d+")
 _NO_DIGIT = r"[^\d,]"
 _COMMAND = re.compile(rf"{_HEADING} (?P<command>.+?)(?: \([0-9]+ runs\))?:")
@@ -112,7 +121,7 @@ class PerfStat:
         "every event that was counted; fewer count as better. Events that were not, that took turns and "
         "are scaled, and lines that are not understood are told; of several runs "
         "(`-r`) the scatter is kept. Parts (`-I`, `-A`, `--per-…`), an event "
-        "that is there twice, and decimal commas without a time elapsed are refused"
+        "that is there twice, and points that may be decimal or group digits are refused"
     )
     of_groups = False
     begins = (rf"^ *{_HEADING}",)
@@ -222,9 +231,11 @@ class PerfStat:
 
 
 def _below_heading(text: str) -> list[str]:
-    """The lines of the table; with decimal points where the time elapsed shows decimal commas."""
+    """The lines of the table, in English where they show that commas are decimal, or that points group."""
     lines = _lines(text[text.index(_HEADING) :])[1:]
-    return [_in_english(line) for line in lines] if any(map(_ELAPSED_COMMA.match, lines)) else lines
+    points = any(map(_POINT.search, lines))
+    foreign = any(map(_COMMA.search, lines)) or any(map(_POINTS.match, lines))
+    return [_in_english(line) for line in lines] if foreign and not points else lines
 
 
 def _in_english(line: str) -> str:
