@@ -1,4 +1,4 @@
-"""Cells as people write them: numbers with their unit, with ±, grouped by threes; rows that sum others up."""
+"""Cells as people write them: numbers with their unit, with ±, lists; rows that sum others up."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -8,10 +8,8 @@ from ktrial.program_outputs.reading import number
 from ktrial.program_outputs.units import converted, converts, unit_named
 
 _PLUS_MINUS = re.compile(r"([-+]?[0-9.]+)\s*[^\d\s±+]{0,6}\s*(?:±|\+/-|\+-)\s*([0-9.]+)\s*[^\d\s]{0,6}")
-_MISSING = {"", "-", "?", "na", "n/a", "nan"}
-_THREES_OF = re.compile(r"[-+]?[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?")
-_WITH_UNIT = re.compile(r"([-+]?[0-9][0-9.,]*(?:[eE][-+]?[0-9]+)?)\s*([^\d\s.,%][^\d]{0,11})")
-_THREES = re.compile(r"[-+]?[0-9]{1,3}(?:,[0-9]{3}){2,}(?:\.[0-9]+)?|[-+]?[0-9]{1,3}(?:,[0-9]{3})+\.[0-9]+")
+MISSING = {"", "-", "?", "na", "n/a", "nan"}
+_WITH_UNIT = re.compile(r"([-+]?[0-9][0-9.]*(?:[eE][-+]?[0-9]+)?)\s*([^\d\s.,%][^\d]{0,11})")
 _LIST = re.compile(r"[\[({]([^\[\](){}]+)[\])}]")
 _OF_HYPERFINE = {"Command", "Relative"}
 _SUMMARY = re.compile(
@@ -43,7 +41,7 @@ def plain_cells(header: list[str], rows: Rows) -> tuple[list[str], Rows, list[st
     header, rows, remark = _without_sums(header, rows)
     remarks += [remark] if remark else []
     ways: tuple[Callable[[str, Sequence[str], list[str], Rows], _Read], ...]
-    ways = (_by_threes, _with_units, _with_spread)
+    ways = (_with_units, _with_spread)
     for name in list(header):
         cells = [row.cells[name] for row in rows if row.cells[name]]
         for read in ways:
@@ -54,26 +52,12 @@ def plain_cells(header: list[str], rows: Rows) -> tuple[list[str], Rows, list[st
     return header, rows, remarks
 
 
-def _by_threes(name: str, cells: Sequence[str], header: list[str], rows: Rows) -> _Read:
-    """`1,234,567`: such commas divide no decimals."""
-    grouped = [cell for cell in cells if _THREES.fullmatch(cell)]
-    if not grouped or any(number(cell.replace(",", "")) is None for cell in cells):
-        return header, rows, ""
-    plain = [CsvLine(row.line, {**row.cells, name: row.cells[name].replace(",", "")}) for row in rows]
-    return header, plain, f"commas by threes in {name}"
-
-
 def _with_units(name: str, cells: Sequence[str], header: list[str], rows: Rows) -> _Read:
     """`12.1 ms` and `9 us`: the unit becomes a column; a second such column is converted to the first's."""
-    present = [cell for cell in cells if cell.lower() not in _MISSING]
+    present = [cell for cell in cells if cell.lower() not in MISSING]
     matches = [_WITH_UNIT.fullmatch(cell) for cell in present]
     units = [unit_named(match[2].strip()) if match else None for match in matches]
-    points = any("." in cell for cell in present)
-    groups = all(
-        match is None or "," not in match[1] or (points and _THREES_OF.fullmatch(match[1]))
-        for match in matches
-    )
-    if not present or not all(units) or not groups:
+    if not present or not all(units):
         return header, rows, ""
     first = next((other for other in header if f"{other} unit" in header), "")
     beside = f"{name} unit"
@@ -102,13 +86,13 @@ def _with_units(name: str, cells: Sequence[str], header: list[str], rows: Rows) 
 def _parted(row: CsvLine, name: str, usual: str) -> tuple[str, str]:
     """A cell's number and unit; of an empty one no number, and the column's first unit."""
     match = _WITH_UNIT.fullmatch(row.cells[name])
-    return (match[1].replace(",", ""), match[2].strip()) if match else ("", usual)
+    return (match[1], match[2].strip()) if match else ("", usual)
 
 
 def is_with_unit(cell: str) -> bool:
     """Whether it is a number with a unit that is known, or empty: `24 B`."""
     match = _WITH_UNIT.fullmatch(cell)
-    return cell.lower() in _MISSING or (match is not None and unit_named(match[2].strip()) is not None)
+    return cell.lower() in MISSING or (match is not None and unit_named(match[2].strip()) is not None)
 
 
 def _in_unit(value: str, unit: str, target: str) -> str | None:

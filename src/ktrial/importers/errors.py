@@ -35,8 +35,9 @@ class MeasurementsDamaged(ImportFailed):
 
     hint = "the file may be cut short, or changed by hand; write it again with the tool that made it"
 
-    def __init__(self, file: Path, format: str, where: str, problem: str) -> None:
-        super().__init__(f"{file}, taken for {format}: {_short(where, _PLACE)}: {_short(problem, _PROBLEM)}.")
+    def __init__(self, file: Path, format: str, where: str, problem: str, hint: str = "") -> None:
+        message = f"{file}, taken for {format}: {_short(where, _PLACE)}: {_short(problem, _PROBLEM)}."
+        super().__init__(message, hint=hint or self.hint)
 
 
 class NoMeasurements(ImportFailed):

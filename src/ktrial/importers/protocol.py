@@ -37,6 +37,8 @@ class Choices:
     """Whether other files are compared with this one: a table without groups is one of them then."""
     units: Units = field(default_factory=Units)
     """What the user said about units, and the grammar of all others."""
+    decimal: str = ""
+    """What stands before decimals, `comma` or `point`; empty: the numbers say it."""
     better: Direction | None = None
     """Which way the user said is better, whatever names and units say."""
 

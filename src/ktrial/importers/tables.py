@@ -10,6 +10,7 @@ from statistics import median
 
 from ktrial.importers.cells import CsvLine, plain_cells
 from ktrial.importers.columns import is_compared, is_measured_by_name, is_moment, numbers_runs
+from ktrial.importers.decimals import with_points
 from ktrial.importers.errors import MeasurementsDamaged, NoMeasurements
 from ktrial.importers.headers import with_names
 from ktrial.importers.protocol import SourceFile
@@ -27,8 +28,6 @@ _MOST_ABOVE = 50
 _CONDITION = re.compile(r"#+\s*([A-Za-z][\w ]{0,30}?)\s*[:=]\s*(\S.{0,80})")
 _RULE = re.compile(r"\|?[\s:|-]*-[\s:|-]*\|?")
 """The line below the header of a Markdown table."""
-_DECIMAL = re.compile(r"[-+]?[0-9]+,[0-9]+(?:[eE][-+]?[0-9]+)?")
-_BY_THREES = re.compile(r"[-+]?[1-9][0-9]{0,2}(?:,[0-9]{3})+")
 _ALIKE = 10.0
 """Columns of one metric differ less than this-fold."""
 GROUP, VALUE = "group", "value"
@@ -107,9 +106,9 @@ def table_of(file: SourceFile) -> Table:
     conditions = {match[1]: match[2] for match in matches}
     if begins is not None and (around := len(numbered) - len(lines) - 1):
         remarks.append(f"the first Markdown table; {around} lines around it are not read")
+    rows, of_decimals = with_points(file, header, rows)
     header, rows, of_cells = plain_cells(header, rows)
-    table = Table(header, rows, conditions, (*remarks, *of_names, *of_cells), first)
-    return _with_points(file, table)
+    return Table(header, rows, conditions, (*remarks, *of_names, *of_decimals, *of_cells), first)
 
 
 _Lines = list[tuple[int, list[str]]]
@@ -202,39 +201,6 @@ def _check_header(file: SourceFile, line: int, header: list[str]) -> None:
 
 def _damaged(file: SourceFile, line: int, problem: str) -> MeasurementsDamaged:
     return MeasurementsDamaged(file=file.path, format="csv", where=f"line {line}", problem=problem)
-
-
-# --- Numbers with decimal commas.
-
-
-def _with_points(file: SourceFile, table: Table) -> Table:
-    """The table with points: of columns in which every number has a comma or none is but whole."""
-    converted: list[str] = []
-    for name in table.header:
-        cells = [row.cells[name] for row in table.rows]
-        commas = [cell for cell in cells if _DECIMAL.fullmatch(cell)]
-        if not commas:
-            continue
-        if all(_BY_THREES.fullmatch(cell) for cell in commas):
-            row = next(row for row in table.rows if row.cells[name] == commas[0])
-            problem = f"{name} is {commas[0]}: decimals, or grouped by threes? Write it with a point"
-            raise _damaged(file, row.line, problem)
-        if all(_DECIMAL.fullmatch(cell) or "." not in cell for cell in cells):
-            converted.append(name)
-    if not converted:
-        return table
-    rows = [
-        CsvLine(
-            row.line,
-            {
-                name: cell.replace(",", ".") if name in converted and _DECIMAL.fullmatch(cell) else cell
-                for name, cell in row.cells.items()
-            },
-        )
-        for row in table.rows
-    ]
-    remark = f"decimal commas in {', '.join(converted)}"
-    return Table(table.header, rows, table.conditions, (*table.remarks, remark), table.line)
 
 
 # --- Wide tables: a column for each group.

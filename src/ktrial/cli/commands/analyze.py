@@ -32,6 +32,9 @@ def analyze(
         metavar="NAME=UNIT",
         help="What a name of a unit means: mbit_s=Mbit/s, or widgets=widgets:higher.",
     ),
+    decimal: Literal["comma", "point"] | None = Option(
+        None, help="CSV: what stands before decimals, if the numbers do not say."
+    ),
     baseline: str | None = Option(
         None, metavar="GROUP", help="The group to compare with; else the default one, else the first."
     ),
@@ -69,7 +72,13 @@ def analyze(
         direction=Direction(better) if better else None,
         estimand=Estimand(estimand or Estimand.TYPICAL),
     )
-    of_tables = importers.Choices(columns, value or "", units=_units(unit or []), better=choices.direction)
+    of_tables = importers.Choices(
+        columns,
+        value or "",
+        units=_units(unit or []),
+        decimal=decimal or "",
+        better=choices.direction,
+    )
     results = importers.read_all([_named(text) for text in files], of_tables)
     if baseline:
         families = [family for result in results for family in result.families]
