@@ -23,6 +23,24 @@ CRITERION = tuple(
 Number = tuple[tuple[float, ...], str, Direction]
 READ: list[tuple[str, str, dict[str, Number]]] = [
     (
+        "ab",
+        "ab-2.3.txt",
+        {
+            "requests": ((558.1,), "1/s", HIGHER),
+            "time per request": ((7.167,), "ms", LOWER),
+            "throughput": ((1736.99,), "KiB/s", HIGHER),
+            "latency p99": ((48,), "ms", LOWER),
+            "worst latency": ((77,), "ms", LOWER),
+        },
+    ),
+    ("ab", "ab-2.0.txt", {"requests": ((704.4,), "1/s", HIGHER), "latency p50": ((3,), "ms", LOWER)}),
+    (
+        "ab-requests",
+        "ab-2.3-requests.tsv",
+        {"latency": ((6.4,), "ms", LOWER), "latency p50": ((4,), "ms", LOWER)},
+    ),
+    ("ab-percentiles", "ab-2.3-percentiles.csv", {"latency p50": ((3.696,), "ms", LOWER)}),
+    (
         "cyclictest",
         "cyclictest-0.83.txt",
         {"latency": ((1000 * (100 * 108 + 94 * 119) / 194,), "ns", LOWER)},
@@ -358,6 +376,17 @@ REFUSED: list[tuple[str, str, tuple[str, str], str]] = [
     ("hackbench", "hackbench-2.40.txt", ("0.090", "0.000"), "0 is less than it can tell"),
     ("hackbench", "hackbench-2.40.txt", ("Time: 0.090", "fork: failed Time: "), "no run printed its time"),
     ("hackbench", "hackbench-0.83-groups.txt", ("with 1 groups", "of 1 groups"), "others do not"),
+    ("ab", "ab-2.3.txt", ("[#/sec] (mean)", "[#/sec]"), "second: mean: it is not there"),
+    ("ab", "ab-2.3.txt", ("558.10", "55.81"), "are not 2000 in"),
+    ("ab", "ab-2.3.txt", ("7.167 ", "1.167 "), "of 4 clients do not take 1.167 ms each"),
+    ("ab", "ab-2.3.txt", ("  90%     17", "  90%     1"), "a higher percentile is shorter"),
+    ("ab", "ab-2.3.txt", ("requests:        0", "requests:        3"), "3 failed (why is not told)"),
+    ("ab", "ab-2.3.txt", ("Total tr", "Non-2xx responses:      9\nTotal tr"), "there are Non-2xx responses"),
+    ("ab", "ab-2.3.txt", ("\n\nServer", "\napr_socket_recv: Reset\nServer"), "ab gave up: apr_so"),
+    ("ab", "ab-2.0.txt", ("Exceptions: 0", "Exceptions: 2"), "not all requests were answered: 199 failed"),
+    ("ab-requests", "ab-2.3-requests.tsv", ("\t1\t", "\t91\t"), "line 2: ttime is"),
+    ("ab-requests", "ab-2.3-requests.tsv", ("2026\t", "\t"), "line 2: this is no row of a request"),
+    ("ab-percentiles", "ab-2.3-percentiles.csv", ("\n7,", "\n8,"), "line 9: '8' where 7 was expected"),
     ("hey", "hey-0.1.4.txt", ("[200]\t500", "[500]\t500"), "not all requests were answered: [500]"),
     ("hey", "hey-0.1.4.txt", ("534.3679", "53.3679"), "are not 500 in 0.9357 s"),
     ("sar", "sar-10.txt", ("94.79", "84.79"), "line 5: the shares of the CPUs' time are 90 % together"),
