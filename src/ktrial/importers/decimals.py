@@ -49,7 +49,7 @@ _COMMAS_DIVIDE, _COMMAS_GROUP, _POINTS_GROUP, _SPACES_GROUP = _CHANGES
 
 
 @dataclass(frozen=True)
-class _Column:
+class _WrittenNumbers:
     """The numbers of a column, each as it is written; none where a cell is something else."""
 
     name: str
@@ -102,16 +102,16 @@ def with_points(
     return plain, [f"{change} in {', '.join(of_change)}" for change, of_change in names.items()]
 
 
-def _column(name: str, cells: Iterable[str]) -> _Column:
+def _column(name: str, cells: Iterable[str]) -> _WrittenNumbers:
     present = [cell for cell in cells if cell.lower() not in MISSING]
     if not all(map(_CELL.fullmatch, present)):
-        return _Column(name, ())
+        return _WrittenNumbers(name, ())
     tokens = [token[0] for cell in present for token in _TOKEN.finditer(cell)]
     plain = tuple(re.sub(_SPACE, "", token) for token in tokens)
-    return _Column(name, plain, plain != tuple(tokens))
+    return _WrittenNumbers(name, plain, plain != tuple(tokens))
 
 
-def _shown(columns: Sequence[_Column]) -> Mark | None:
+def _shown(columns: Sequence[_WrittenNumbers]) -> Mark | None:
     """What the numbers of all columns together say; a point counts where the name is of measurements."""
     marks = {mark for column in columns if (mark := column.mark) is not None}
     measured = [column for column in columns if is_measured_by_name(column.name)]
@@ -124,7 +124,7 @@ def _shown(columns: Sequence[_Column]) -> Mark | None:
     return marks.pop() if len(marks) == 1 else None
 
 
-def _change(column: _Column, mark: Mark | None, value: str) -> str:
+def _change(column: _WrittenNumbers, mark: Mark | None, value: str) -> str:
     """What becomes of a column's numbers; empty: nothing."""
     whole = [token for token in column.tokens if "," not in token]
     if len(whole) < len(column.tokens) and mark is Mark.POINT:
@@ -153,7 +153,7 @@ def _other(mark: Mark) -> Mark:
     return Mark.POINT if mark is Mark.COMMA else Mark.COMMA
 
 
-def _open(file: SourceFile, column: _Column, rows: Sequence[CsvLine]) -> MeasurementsDamaged:
+def _open(file: SourceFile, column: _WrittenNumbers, rows: Sequence[CsvLine]) -> MeasurementsDamaged:
     row = next(row for row in rows if any(map(_EITHER.fullmatch, _TOKEN.findall(row.cells[column.name]))))
     token = next(token for token in _TOKEN.findall(row.cells[column.name]) if _EITHER.fullmatch(token))
     problem = f"{column.name} is {token}: decimals, or grouped by threes? Nothing says it"
