@@ -15,7 +15,7 @@ from ktrial.analysis.conditions import differing_conditions
 from ktrial.analysis.runs_of_groups import odd_runs
 from ktrial.model.imported import Family, Group, Imported, IndexRow, Score, Summary
 from ktrial.model.warnings import DataWarning, WarningKind
-from ktrial.program_outputs import is_by_clock
+from ktrial.program_outputs import is_by_clock, is_count
 from ktrial.stats.independent_groups import moments, possible_runs, welch
 from ktrial.stats.sequential.repeated_intervals import lag_one
 
@@ -412,21 +412,33 @@ def _one_after_another(source: str, family: Family) -> Iterator[DataWarning]:
     )
 
 
+_MORE_DIGITS = "run more, or longer, or print more digits: five equal runs get no verdict"
+_COUNTS_OR_MORE_RUNS = (
+    "run more: five equal runs get no verdict, unless a unit says that they count (allocs, B)"
+)
+
+
 def groups_alike(files: Sequence[Imported]) -> Iterator[DataWarning]:
-    """A family at a time, with what is made of such groups. Families in blocks have a check of their own."""
+    """A family at a time, with what is made of such groups. Families in blocks have a check of their own.
+
+    Counts that are the same in every run have a rule of their own, and are no finding.
+    """
     for file in files:
         for family in file.families:
-            groups = [moments(group) for group in family.groups]
-            alike = [group.label for group in groups if group.testable and not group.sd]
-            if alike and not family.blocked:
-                where = ", ".join(dict.fromkeys(part for part in (family.name, family.metric) if part))
-                yield DataWarning(
-                    kind=WarningKind.SPREAD_UNKNOWN,
-                    text=f"{file.source}: {where}: all runs are alike in {', '.join(alike)}: the resolution "
-                    "of the numbers hides how much they scatter; Welch's analysis of variance and Games and "
-                    "Howell's intervals are without them, Fisher's is with them",
-                    advice="run more, or longer, or print more digits: five equal runs get no verdict",
-                )
+            alike = [group for group in family.groups if (of := moments(group)).testable and not of.sd]
+            values = [value for group in alike for value in group.values]
+            whole = bool(values) and all(value.is_integer() for value in values)
+            if not alike or family.blocked or (whole and is_count(family.unit)):
+                continue
+            where = ", ".join(dict.fromkeys(part for part in (family.name, family.metric) if part))
+            labels = ", ".join(group.label for group in alike)
+            yield DataWarning(
+                kind=WarningKind.SPREAD_UNKNOWN,
+                text=f"{file.source}: {where}: all runs are alike in {labels}: the resolution "
+                "of the numbers hides how much they scatter; Welch's analysis of variance and Games and "
+                "Howell's intervals are without them, Fisher's is with them",
+                advice=_COUNTS_OR_MORE_RUNS if whole else _MORE_DIGITS,
+            )
 
 
 def no_time_at_all(files: Sequence[Imported]) -> Iterator[DataWarning]:

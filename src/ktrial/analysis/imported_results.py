@@ -19,6 +19,8 @@ from ktrial.model.imported import (
 )
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import Direction, Metric, Mode
+from ktrial.program_outputs import is_count
+from ktrial.stats.constant_counts import Counted, constant_counts
 from ktrial.stats.independent_groups import (
     Moments,
     games_howell,
@@ -217,6 +219,11 @@ def _compared(
         mode=Mode.TIMED,
         estimand=choices.estimand if baseline.values and group.values else Estimand.TOTAL,
     )
+    counted = is_count(metric.unit) and constant_counts(
+        baseline.values, group.values, metric.unit, choices.margin, 1 - level
+    )
+    if counted:
+        return _of_counts(plain, counted, baseline, group)
     try:
         estimate = ratio(baseline, group, level, choices.estimand, metric.direction)
     except ValueError as error:
@@ -233,6 +240,22 @@ def _compared(
             "reason": reason,
             "blocks": min(moments(side).runs or 0 for side in (baseline, group)),
             "unseen": unseen,
+        }
+    )
+
+
+def _of_counts(plain: Comparison, counted: Counted, baseline: Group, group: Group) -> Comparison:
+    """Counts that no run changed have no interval but themselves."""
+    if counted.claim is Claim.NONE:
+        return plain.model_copy(update={"reason": counted.sentence})
+    return plain.model_copy(
+        update={
+            "ratio": counted.ratio,
+            "low": counted.ratio,
+            "high": counted.ratio,
+            "verdict": verdict_of(counted.claim, plain.direction),
+            "beside": counted.sentence,
+            "blocks": min(len(baseline.values), len(group.values)),
         }
     )
 

@@ -110,7 +110,8 @@ class Comparison(Model):
     estimand: Estimand | None = None
     """What a verdict on timed numbers is about; None of exact ones."""
     beside: str = ""
-    """Where other trials than the typical ones say otherwise, or trials failed: in one clause."""
+    """Where other trials than the typical ones say otherwise, or trials failed, or all count the same: in one
+    clause."""
     blocks: int = 0
     """How many the verdict is from; 0 of exact numbers."""
     unseen: float | None = None

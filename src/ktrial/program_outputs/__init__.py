@@ -12,7 +12,7 @@ from ktrial import plugin_discovery
 from ktrial.model.warnings import DataWarning
 from ktrial.program_outputs.errors import FormatNotKnown, OutputDamaged, OutputEmpty, OutputError
 from ktrial.program_outputs.reports import Column, Measured, Note, Report, Spread
-from ktrial.program_outputs.units import is_by_clock
+from ktrial.program_outputs.units import is_by_clock, is_count
 
 __all__ = [
     "Column",
@@ -28,6 +28,7 @@ __all__ = [
     "find",
     "installed",
     "is_by_clock",
+    "is_count",
 ]
 _GROUP = "ktrial.output_formats"
 

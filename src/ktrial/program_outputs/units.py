@@ -218,6 +218,15 @@ def is_by_clock(unit: str) -> bool:
     )
 
 
+def is_count(unit: str) -> bool:
+    """Whether it counts single things, bytes among them, also for each operation: `B`, `allocs/op`."""
+    known = unit_named(unit)
+    if known is None or known.factor != 1 or is_by_clock(unit):
+        return False
+    above = known.quantity.partition("/")[0]
+    return above == "bytes" or (above in _NOUNS and above not in ("watts", "joules", "FLOP"))
+
+
 def converts(unit: str, target: str) -> bool:
     """Whether values in the one can be told in the other: of two texts that are understood."""
     known, other = unit_named(unit), unit_named(target)
