@@ -333,10 +333,16 @@ def _reach_warnings(study: Study, step: KernelStep) -> Iterator[DataWarning]:
             advice="there is nothing to compare: what it changes is not compiled in this configuration",
         )
     elif difference.reach:
-        yield from _unreached(difference.reach, f"{step.name}: ", subject, options)
+        yield from unreached(difference.reach, f"{step.name}: ", subject, options)
 
 
-def _unreached(reach: Reach, start: str, subject: str, options: str) -> Iterator[DataWarning]:
+def unreached(
+    reach: Reach, start: str = "", subject: str = "the change", options: str = ""
+) -> Iterator[DataWarning]:
+    """What is to be said where code that differs did not run, or where no function differs.
+
+    `start` and `options`: before and behind the sentence, of which `subject` is what changes the functions.
+    """
     if not reach.functions and not reach.data:
         nothing = "changes no function and no variable of the kernel, only where they lie"
         yield DataWarning(

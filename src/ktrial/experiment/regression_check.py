@@ -19,6 +19,8 @@ from ktrial.analysis.errors import AnalysisError, AnalysisUsageError
 from ktrial.analysis.history.regressions import accepted_ratio, harm, regressions
 from ktrial.analysis.history.series import history
 from ktrial.analysis.history.stored_numbers import stored_numbers
+from ktrial.analysis.kernel_confounds import unreached
+from ktrial.analysis.kernel_diff import difference_of, with_reach
 from ktrial.analysis.result import load_record, result
 from ktrial.analysis.store_queries import profile_of
 from ktrial.errors import KtrialError
@@ -36,14 +38,15 @@ from ktrial.experiment.single_kernel import (
 from ktrial.format.number_format import change, percentage
 from ktrial.kernels import kernel_registry
 from ktrial.kernels.errors import ImageError
+from ktrial.kernels.image_difference import same_image
 from ktrial.kernels.providers import full_name
 from ktrial.kernels.symbols import function_files
 from ktrial.machines.errors import MachineError
 from ktrial.model.attribution import rests_on_locks
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.design import Perturbation, Treatment
-from ktrial.model.kernel import Kernel
-from ktrial.model.profile import CycleModel, FunctionFiles
+from ktrial.model.kernel import Kernel, Reach
+from ktrial.model.profile import CycleModel, FunctionFiles, Profile
 from ktrial.model.regression import MeasuredVersion, TrackedRegression
 from ktrial.model.regression_check import CheckedMetric, Decision, RegressionCheck
 from ktrial.model.study import Measurement, StudyRecord
@@ -131,13 +134,14 @@ def check(
     release = f"{kernel.release}, {version}" if version else kernel.release
     about = (kernel.name, release, labels[0])
     warnings = (*patch_warnings(kernel), *raised(limits))
-    if {trial.provenance.kernel_digest for trial in baseline.record.trials} == {kernel.digest}:
-        same_image = DataWarning(
+    same = {trial.provenance.kernel_digest for trial in baseline.record.trials} == {kernel.digest}
+    if same or (baseline.origin and same_image(baseline.origin, kernel)):
+        warning = DataWarning(
             kind=WarningKind.SAME_IMAGE,
             text=f"{kernel.name} is the same image as the baseline's: there is nothing to compare",
             advice="if a change was to be checked, it is not in this kernel: look at its source and options",
         )
-        warnings = (same_image, *warnings)
+        warnings = (warning, *warnings)
     if problem := problem_of(tested):
         console = failed(tested)[0].console
         return RegressionCheck(*about, Decision.NOT_RUN, problem=problem, console=console, warnings=warnings)
@@ -151,7 +155,35 @@ def check(
     rows = tuple(with_accepted(row, accepted, *kernels) for row in rows)
     rows = tuple(explained(row, baseline.record, tested, runs.store) for row in rows)
     decision = worst(row.decision for row in rows)
-    return RegressionCheck(*about, decision, rows, warnings=warnings, kernels=kernels, study_id=tested.id)
+    reach = _reach(baseline, kernel, measurement, tested, runs.store)
+    if reach:
+        warnings = (*warnings, *unreached(reach, subject=f"the step to {kernel.name}"))
+    return RegressionCheck(
+        *about,
+        decision,
+        rows,
+        warnings=warnings,
+        kernels=kernels,
+        study_id=tested.id,
+        reached=reach.ran if reach else (),
+    )
+
+
+def _reach(
+    baseline: Baseline, kernel: Kernel, measurement: Measurement, tested: StudyRecord, store: Store
+) -> Reach | None:
+    """Whether code ran that differs between two builds of one source; None where nothing tells that."""
+    if not (baseline.origin and baseline.origin.origin.build and kernel.origin.build):
+        return None
+    records = (baseline.record, tested)
+    profiles: dict[str, tuple[list[Profile], list[Profile]]] = {}
+    for use in measurement.workloads:
+        before, after = (
+            profile_of(store, record, record.trials[0].planned.treatment, use.label) for record in records
+        )
+        profiles[use.label] = ([before] if before else [], [after] if after else [])
+    difference = difference_of(baseline.origin, kernel)
+    return with_reach(difference, baseline.origin, kernel, profiles).reach
 
 
 def _measured(record: StudyRecord, name: str, commit: str) -> MeasuredVersion:
@@ -367,6 +399,8 @@ ROUTE_CPUS = 4
 """Of a check on several CPUs: few enough to simulate, and enough to wait for each other."""
 ON_SEVERAL = "exact-parallel"
 """The machine of that check."""
+_TASKS = "tasks"
+"""The parameter of workloads whose tasks work side by side."""
 
 
 def routed(
@@ -383,11 +417,13 @@ def routed(
     one for each CPU.
 
     `whole`: of all workloads, and raises as `check` does; else of those whose difference rests on functions
-    that lock memory, and a machine that is not to be had here is a note.
+    that lock memory, and those of several tasks that find none though code ran that differs: what tasks cost
+    each other no single CPU shows. Then a machine that is not to be had here is a note.
     """
     if checked.decision is Decision.NOT_RUN:
         return checked
     resting = {row.comparison.workload for row in checked.rows if rests_on_locks(row.locking_share)}
+    resting |= {use.label for use in measurement.workloads if _may_contend(use, checked, runs)}
     uses = tuple(use for use in measurement.workloads if whole or use.label in resting)
     if not uses:
         return checked
@@ -416,6 +452,15 @@ def not_on_several(labels: Iterable[str], error: KtrialError) -> DataWarning:
         text=f"{', '.join(sorted(labels))}: not measured on several CPUs: {problem.rstrip('.')}",
         advice=error.advice or "what is said here is of one CPU",
     )
+
+
+def _may_contend(use: WorkloadUse, checked: RegressionCheck, runs: Runs) -> bool:
+    """Whether tasks that work side by side ran code that differs, and one CPU finds no difference."""
+    parameters = runs.resources.workload(use).description.parameters
+    if use.label not in checked.reached or all(parameter.name != _TASKS for parameter in parameters):
+        return False
+    verdicts = {row.comparison.verdict for row in checked.rows if row.comparison.workload == use.label}
+    return verdicts <= {Verdict.EQUIVALENT, Verdict.IDENTICAL}
 
 
 def explained(row: CheckedMetric, baseline: StudyRecord, tested: StudyRecord, store: Store) -> CheckedMetric:

@@ -65,6 +65,9 @@ class RegressionCheck:
     """The baseline's kernel and the one under test; None where nothing was compared."""
     study_id: int = 0
     """The study of the kernel under test."""
+    reached: tuple[str, ...] = ()
+    """Workloads, by their labels, in which a function ran that differs between the two kernels' images; empty
+    where nothing tells that."""
     fidelity: tuple[FidelityTable, ...] = ()
     """What the store knows of counted changes and time."""
     on_several: "RegressionCheck | None" = None

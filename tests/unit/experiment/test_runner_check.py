@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from tests.support.kernel_images import a_kernel_of
 from tests.support.making import a_sample, a_trial, planned
-from tests.support.scripted import ScriptedMachine, a_kernel, ends, scripted_resources
+from tests.support.scripted import ScriptedMachine, ScriptedWorkload, a_kernel, ends, scripted_resources
 
 from ktrial.analysis.errors import AnalysisError, AnalysisUsageError
 from ktrial.errors import KtrialError
@@ -17,12 +19,13 @@ from ktrial.kernels.errors import ImageError
 from ktrial.machines.errors import MachineError
 from ktrial.model.base import digest
 from ktrial.model.comparison import Comparison, Verdict
-from ktrial.model.kernel import Kernel
+from ktrial.model.kernel import Build, Kernel
 from ktrial.model.machine import Boot
 from ktrial.model.regression_check import Decision, RegressionCheck
 from ktrial.model.study import Measurement
 from ktrial.model.trial import Outcome, Trial
-from ktrial.model.workload import Direction, Mode, WorkloadUse
+from ktrial.model.warnings import WarningKind
+from ktrial.model.workload import Direction, Mode, Parameter, WorkloadUse
 from ktrial.store.store import Store
 from ktrial.target import Run, StepResult
 
@@ -308,6 +311,47 @@ def test_what_rests_on_locks_is_measured_on_several_cpus(
     assert tuple(row.comparison.workload for row in rows) == on_several
     assert both.rows == alone.rows
     assert checks.worst(both.decisions) is (Decision.BEYOND if on_several else Decision.WITHIN)
+
+
+@pytest.mark.parametrize(
+    ("number", "reached", "several_tasks", "measured"),
+    [
+        (1000, ("fork",), True, True),
+        (1000, ("fork",), False, False),  # one task waits for nobody
+        (1000, (), True, False),  # nothing ran that differs
+        (900, ("fork",), True, False),  # one CPU shows the difference
+    ],
+)
+def test_tasks_that_ran_the_change_and_show_nothing_on_one_cpu_are_measured_on_several(
+    number: int, reached: tuple[str, ...], several_tasks: bool, measured: bool, store: Store
+) -> None:
+    def answer(boot: Boot, _run: Run) -> StepResult:
+        tested = 1400 if boot.cpus > 1 else number
+        value = tested if boot.kernel.name == TESTED.name else 1000
+        return StepResult(step=0, do="run", exit=0, stdout=str(value))
+
+    fork = ScriptedWorkload("fork")
+    tasks = Parameter(name="tasks", summary="how many", default=0)
+    parameters = (tasks,) if several_tasks else ()
+    fork.description = fork.description.model_copy(update={"parameters": parameters})
+    place = Runs(store, machine=ScriptedMachine(answer), resources=scripted_resources({"fork": fork}))
+    alone = check(TESTED, baselines.of_kernel(GOOD, FORK, place), FORK, LIMITS, place)
+    assert alone.reached == ()  # of kernels that nobody built from one source nothing tells it
+    routed = checks.routed(replace(alone, reached=reached), TESTED, GOOD, FORK, LIMITS, place, whole=False)
+    assert checks.worst(routed.decisions) is (Decision.BEYOND if measured else Decision.WITHIN)
+
+
+def test_a_build_whose_code_is_the_baselines_has_nothing_to_compare(store: Store, tmp_path: Path) -> None:
+    plain, other = (
+        a_kernel_of(tmp_path, name, build=Build(source="/linux", options={"DEBUG": name}))
+        for name in ("plain", "other")
+    )
+    other = other.model_copy(update={"digest": digest("another mark of its build")})
+    place = runs(store, machine({plain.name: (1000,), other.name: (1000,)}))
+    outcome = check(other, baselines.of_kernel(plain, FORK, place), FORK, LIMITS, place)
+    (warning,) = outcome.warnings
+    assert warning.kind is WarningKind.SAME_IMAGE
+    assert "there is nothing to compare" in warning.text
 
 
 def test_where_several_cpus_cannot_be_had_the_check_of_one_says_so(store: Store) -> None:
