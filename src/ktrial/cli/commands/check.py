@@ -70,7 +70,7 @@ def check(
     route: bool | None = Option(
         None,
         "--route/--no-route",
-        help="Measure on 4 simulated CPUs, too; else what rests on locks.",
+        help="Measure on 4 simulated CPUs, too; else what one CPU cannot tell.",
         show_default=False,
     ),
     summary: Summary = None,
