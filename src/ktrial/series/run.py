@@ -34,7 +34,7 @@ from ktrial.kernels.errors import BadPatch, KernelError, PatchNotApplied
 from ktrial.kernels.patch_series import as_patch
 from ktrial.kernels.symbols import function_files
 from ktrial.machines.errors import MachineError
-from ktrial.model.kernel import OWN, Build, Kernel, PatchSeries, SeriesKind, SeriesPatch
+from ktrial.model.kernel import OWN, Build, Kernel, PatchSeries, SeriesKind, SeriesPatch, options_named
 from ktrial.model.profile import Profile, plain_name
 from ktrial.model.series_result import Alone, Selection, SeriesCell, SeriesResult, Step, StepState
 from ktrial.model.study import Measurement, Study, StudyRecord
@@ -104,47 +104,59 @@ class SeriesRun:
         """Everything. Raises KernelError where the base cannot be had, SeriesError, and as
         `session.run`.
         """
-        boots = boots_in(self.measurement, self.runs)
-        builder = self.runs.resources.builder
+        built = self.built()
+        return self.measured(built, built.uses)
+
+    def built(self) -> "BuiltSeries":
+        """Every kernel built and booted, and the workloads chosen; no step is measured yet. Raises as
+        `run_all`.
+        """
         steps = Forward(
             self.series,
             self.plain,
-            builder,
-            boots,
+            self.runs.resources.builder,
+            boots_in(self.measurement, self.runs),
             self.runs.observer.progress_of(self.series.origin),
             self.tell,
         ).steps()
         base = steps[0].kernel
         assert base is not None, "without a base nothing was built"
         again = self._check_builds(steps)
-        changed = [name for step in steps for name in step.each_function]
         if not any(step.is_own for step in steps[1:]):
-            return replace(self._without_change(steps), built_again=again), ()
+            return BuiltSeries(tuple(steps), again)
+        changed = [name for step in steps for name in step.each_function]
         readers = [name for step in steps for name in step.readers]
         coverage = self._coverage(base, (*changed, *readers))
         copies = copies_in(base, shared_in((*changed, *readers)))
         first = [use.label for use in self.first]
         selection = selected(changed, coverage.profiles, readers=readers, copies=copies, first=first)
         uses = self.measurement.workloads or self._uses(selection, coverage)
+        return BuiltSeries(tuple(steps), again, coverage, selection, uses)
+
+    def measured(
+        self, built: "BuiltSeries", uses: tuple[WorkloadUse, ...]
+    ) -> tuple[SeriesResult, tuple[Alone, ...]]:
+        """What is built, measured in these workloads. Raises as `run_all`."""
+        if not built.uses:
+            return replace(self._without_change(built.steps), built_again=built.again), ()
         fault_point("series.selected")
         measurement = replace(self.measurement, workloads=uses)
-        comparing = _Comparing(self, measurement, tuple(steps), selection, coverage)
-        result = replace(comparing.result(), built_again=again)
-        newest = next(step.kernel for step in reversed(steps) if step.kernel is not None)
+        comparing = _Comparing(self, measurement, built.steps, built.selection, built.coverage)
+        result = replace(comparing.result(), built_again=built.again)
+        newest = next(step.kernel for step in reversed(built.steps) if step.kernel is not None)
         result = replace(result, ways=ways_to(newest, result.not_executed[:_MOST_WAYS]))
         if not self.each_alone:
             return result, ()
         self.tell("each patch alone on the base")
-        build = self.runs.resources.builder.build
         one_by_one = OneByOne(
             self.series,
             self.plain,
-            build,
-            boots,
+            self.runs.resources.builder.build,
+            boots_in(self.measurement, self.runs),
             comparing.against_base,
             self.runs.observer.progress_of(self.series.origin),
         )
-        return result, one_by_one.of(steps, result.cells)
+        return result, one_by_one.of(built.steps, result.cells)
 
     def _check_builds(self, steps: Sequence[Step]) -> tuple[int, ...]:
         """The numbers of the patches whose kernels were built in an empty build tree, too.
@@ -177,15 +189,16 @@ class SeriesRun:
             "tree would be in every later kernel; --rebuild 0 leaves it out"
         )
 
-    def _without_change(self, steps: list[Step]) -> SeriesResult:
+    def _without_change(self, steps: tuple[Step, ...]) -> SeriesResult:
         """The result where no patch makes another image: nothing is measured."""
         return SeriesResult(
             self.series,
             self.plain,
             self.measurement,
-            tuple(steps),
+            steps,
             Selection(()),
             bool(self.measurement.workloads),
+            notes=(*self.notes, *held_notes(steps)),
         )
 
     def _coverage(self, base: Kernel, changed: Sequence[str]) -> Coverage:
@@ -201,6 +214,39 @@ class SeriesRun:
         else:
             uses = [candidate for candidate in self.candidates if candidate.label not in coverage.failed]
         return tuple({use.label: use for use in (*self.first, *uses, NULL_CONTROL)}.values())
+
+
+@dataclass(frozen=True)
+class BuiltSeries:
+    """A series before it is measured."""
+
+    steps: tuple[Step, ...]
+    again: tuple[int, ...]
+    """As in `SeriesResult.built_again`."""
+    coverage: Coverage = field(default_factory=Coverage)
+    selection: Selection = field(default_factory=lambda: Selection(()))
+    uses: tuple[WorkloadUse, ...] = ()
+    """The workloads that are measured; none where no patch makes another image."""
+
+
+def side_by_side(runs: Sequence[SeriesRun]) -> list[tuple[SeriesResult, tuple[Alone, ...]]]:
+    """The same series in several configurations, all measured in the same workloads: those that were chosen
+    in any of them. Raises as `SeriesRun.run_all`.
+    """
+    built = []
+    for series_run in runs:
+        series_run.tell(f"in the configuration {series_run.plain.config}")
+        built.append(series_run.built())
+    uses = tuple({use.label: use for series in built for use in series.uses}.values())
+    return [series_run.measured(series, uses) for series_run, series in zip(runs, built, strict=True)]
+
+
+def held_notes(steps: Sequence[Step]) -> tuple[str, ...]:
+    """Which options of the configuration the base's kernel has not, although nothing holds them back."""
+    base = steps[0].kernel
+    if base is None or not base.origin.not_held:
+        return ()
+    return (f"options of the configuration that did not hold: {options_named(base.origin.not_held)}",)
 
 
 def _about() -> str:
@@ -273,6 +319,7 @@ class _Comparing:
             tuple(limits.items()),
             (
                 *self.series_run.notes,
+                *held_notes(self.steps),
                 *(f"patch {number} was not measured: {why}" for number, why in problems.items()),
                 *(f"{warning.text}: {warning.advice}" for warning in raised(limits)),
                 *dict.fromkeys(self._not_on_several),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import typer
 
-from ktrial.cli.command_line import Argument, Option, examples, users_command
+from ktrial.cli.command_line import Argument, BadOption, Option, examples, users_command
 from ktrial.cli.console import (
     append_text,
     check_page,
@@ -35,7 +35,9 @@ from ktrial.cli.studies import open_store, registry
 from ktrial.format.sanitize import one_line
 
 if TYPE_CHECKING:
+    from ktrial.cli.running.series import MeasuredSeries
     from ktrial.experiment.watch import TargetLook
+    from ktrial.model.series_result import Alone, SeriesResult
     from ktrial.series.commit_ranges import CommitsBetween
 
 
@@ -118,7 +120,7 @@ def series(
 
     The report begins with code that no workload ran. The kernels are built one after the other. Without
     workloads, ktrial takes the built-in ones that run what the series changes. Interrupted, the same command
-    goes on where it was.
+    goes on where it was. --config guest,debian:6.12 shows both configurations side by side.
 
     Exit codes: 0 within --max (+1%), each patch and all together; 1 beyond; 125 if a patch does not apply,
     build or boot, or nothing can be decided; 2 for a mistake on the command line; 128 or more for a problem
@@ -131,10 +133,15 @@ def series(
     measured = MeasuredSeries(replace(_with_arguments(options), words=users_command(context)), build)
     check_writable([text, markdown])
     check_page(html)
+    if html and len(build.each()) > 1:
+        raise BadOption("--html", "a page shows one configuration, and two were given; --text takes both")
     if dry_run:
         measured.show_plan(json=json)
         return
-    result, alone = measured.run()
+    runs = measured.run()
+    if len(runs) > 1:
+        raise typer.Exit(_show_pair(measured, runs, Shown(top, text, markdown, verbose, json)))
+    ((result, alone),) = runs
     command = measured.command
     report = as_text(result, command, top, alone)
     if text:
@@ -150,6 +157,40 @@ def series(
     else:
         print_series(result, output())
     raise typer.Exit(code_of(result.decision))
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What is shown of a series, and where."""
+
+    top: int
+    text: Path | None
+    markdown: Path | None
+    verbose: bool
+    json: bool
+
+
+def _show_pair(
+    measured: "MeasuredSeries", runs: "Sequence[tuple[SeriesResult, tuple[Alone, ...]]]", shown: Shown
+) -> int:
+    """Show a series in two configurations, and return the exit code."""
+    from ktrial.cli.running.series import pair_as_json, print_side_by_side
+    from ktrial.report.configurations import decision, pair_text
+    from ktrial.report.markdown import block
+
+    commands, results = measured.commands, [result for result, _ in runs]
+    report = pair_text(runs, commands, shown.top)
+    if shown.text:
+        write_text(shown.text, report)
+    if shown.markdown:
+        write_text(shown.markdown, f"{block(report)}\n")
+    if shown.json:
+        print_json(pair_as_json(runs, measured.command, commands))
+    elif shown.verbose:
+        output().print(report, end="", markup=False, highlight=False, soft_wrap=True)
+    else:
+        print_side_by_side(results, output())
+    return code_of(decision(results))
 
 
 def _with_arguments(options: SeriesOptions) -> SeriesOptions:

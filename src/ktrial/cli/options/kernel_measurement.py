@@ -297,10 +297,24 @@ class BuildOptions:
     make: list[str] | None = Option(None, metavar="KCFLAGS=-O3", help="A variable of make; may be repeated.")
     fuzz: Fuzz = 0
 
+    def each(self) -> "tuple[BuildOptions, ...]":
+        """The same for each of the configurations that `--config guest,debian:6.12` names.
+
+        Raises BadOption where those are not one or two.
+        """
+        if "," not in self.config or Path(self.config).exists():
+            return (self,)
+        names = [name.strip() for name in self.config.split(",")]
+        if len(names) != 2 or not all(names) or names[0] == names[1]:
+            raise BadOption("--config", "one configuration, or two different ones: guest,debian:6.12")
+        return tuple(replace(self, config=name) for name in names)
+
     def build(self, source: str, patches: "tuple[str, ...]" = (), *, fuzz: int | None = None) -> "Build":
         """The build of a source. Raises BuildError."""
         from ktrial.kernels.build.requests import requested, variable_of
 
+        if "," in self.config and not Path(self.config).exists():
+            raise BadOption("--config", "a kernel has one configuration; ktrial series compares two")
         return requested(
             source,
             config=self.config,

@@ -35,6 +35,7 @@ from ktrial.model.regression_check import CheckedMetric
 from ktrial.model.series_result import Alone, SeriesCell, SeriesResult, Step
 from ktrial.model.study import Measurement
 from ktrial.model.workload import WorkloadUse
+from ktrial.report import configurations
 from ktrial.report.patch_series import (
     answer,
     based_on,
@@ -50,7 +51,14 @@ from ktrial.report.patch_series import (
 )
 from ktrial.series.commit_ranges import run_sparsely
 from ktrial.series.errors import SeriesNotChosen
-from ktrial.series.run import REBUILD_EVERY, Estimate, SeriesRun, estimate, refusals
+from ktrial.series.run import (
+    REBUILD_EVERY,
+    Estimate,
+    SeriesRun,
+    estimate,
+    refusals,
+    side_by_side,
+)
 from ktrial.store.store import Store
 from ktrial.studyfile.tree_rules import TreeRules, rules_in
 
@@ -75,7 +83,7 @@ class MeasuredSeries:
         options = self.options
         if options.commits is not None:
             return patch_series.series_in_git(options.git or Path.cwd(), options.commits)
-        base = self.build_options.build(self._onto).source
+        base = self._builds[0].build(self._onto).source
         if options.mbox is not None:
             return patch_series.series_in_mailbox(options.mbox, base)
         quilt = options.quilt or Path()
@@ -132,6 +140,8 @@ class MeasuredSeries:
             raise SeriesNotChosen("--every takes patches together, --each-alone takes them apart")
         if options.candidate and (options.workload_names or options.words):
             raise SeriesNotChosen("--candidate is to choose from, and --workload leaves no choice")
+        if options.every and len(self._builds) > 1:
+            raise SeriesNotChosen("--every looks for changes in one configuration, and two were given")
         if options.thorough and not options.every:
             raise SeriesNotChosen("--thorough goes with --every N: without it each patch is measured")
         if options.route and (options.machine != "exact" or options.cpus not in {None, 1}):
@@ -140,23 +150,26 @@ class MeasuredSeries:
         if options.git is not None and options.commits is None and (options.onto or options.mbox is None):
             raise SeriesNotChosen("--git goes with BASE..TIP, or with mails that name their base-commit")
 
-    def run(self) -> tuple[SeriesResult, tuple[Alone, ...]]:
-        """Run it, and tell how far it is. Raises what reading, building and measuring raise."""
+    def run(self) -> list[tuple[SeriesResult, tuple[Alone, ...]]]:
+        """Run it in each configuration, and tell how far it is. Raises what reading, building and measuring
+        raise.
+        """
         console = messages()
         self._check_system()
         self.series  # noqa: B018 - mistakes are told before a store is opened
         with open_store(self.options.store) as store:
-            planned = self._planned(store, StepLines(console))
-            self._print_plan(estimate(planned), console)
+            plans = self._planned(store, StepLines(console))
+            self._print_plan([estimate(planned) for planned in plans], console)
+            planned = plans[0]
             try:
                 if not self.options.every:
-                    return planned.run_all()
+                    return side_by_side(plans) if len(plans) > 1 else [planned.run_all()]
 
                 def run(series: PatchSeries) -> SeriesResult:
                     return replace(planned, series=series).run()
 
                 every, thorough = self.options.every, self.options.thorough
-                return run_sparsely(self.series, every, run, planned.tell, thorough=thorough), ()
+                return [(run_sparsely(self.series, every, run, planned.tell, thorough=thorough), ())]
             except (KeyboardInterrupt, Interrupted):
                 raise Interrupted(
                     "the kernels that were built and the trials that were run are kept",
@@ -168,16 +181,22 @@ class MeasuredSeries:
         self._check_system()
         self.series  # noqa: B018 - as above
         with open_store(self.options.store) as store:
-            planned = self._planned(store, StepLines(messages()))
-            refused = refusals(planned)
-            cost = estimate(planned, refused)
+            plans = self._planned(store, StepLines(messages()))
+            refused = refusals(plans[0])
+            costs = [estimate(planned, refused) for planned in plans]
         if json:
-            data = {"estimate": cost.as_json(), "refused": {str(key): why for key, why in refused.items()}}
+            estimates = [cost.as_json() for cost in costs]
+            data = {
+                "estimate": estimates[0] if len(estimates) == 1 else estimates,
+                "refused": {str(key): why for key, why in refused.items()},
+            }
             print_json({**self.series.model_dump(mode="json"), **data})
             return
-        self._print_plan(cost, output(), refused)
+        self._print_plan(costs, output(), refused)
 
-    def _print_plan(self, cost: Estimate, console: Console, refused: dict[int, str] | None = None) -> None:
+    def _print_plan(
+        self, costs: Sequence[Estimate], console: Console, refused: dict[int, str] | None = None
+    ) -> None:
         """The series, and what it will cost; with `refused` also its patches, and which do not apply."""
         series = self.series
         count = len(series.patches)
@@ -195,7 +214,9 @@ class MeasuredSeries:
         if refused:
             rest = "; the others are tried without them" if len(refused) < count else ""
             lines.append(f"{len(refused)} of {count} do not apply{rest}")
-        for line in (*lines, cost.words()):
+        names = [f"{build.config}: " for build in self._builds] if len(costs) > 1 else [""]
+        lines += [f"{name}{cost.words()}" for name, cost in zip(names, costs, strict=True)]
+        for line in lines:
             console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
 
     def _check_system(self) -> None:
@@ -216,7 +237,7 @@ class MeasuredSeries:
         builds: tuple[Build, ...] = ()
         with suppress(KtrialError):  # what is wrong with a source is told where it is read
             source = self._onto or f"git:{options.git or Path.cwd()}@HEAD"
-            builds = (self.build_options.build(source),)
+            builds = tuple(build.build(source) for build in self._builds)
         check_first(
             kind=ON_SEVERAL if options.route else options.machine,
             builds=builds,
@@ -228,7 +249,13 @@ class MeasuredSeries:
             jobs=options.jobs,
         )
 
-    def _planned(self, store: Store, observer: StepLines) -> SeriesRun:
+    @property
+    def _builds(self) -> tuple[BuildOptions, ...]:
+        """How it is built in each configuration. Raises BadOption."""
+        return self.build_options.each()
+
+    def _planned(self, store: Store, observer: StepLines) -> list[SeriesRun]:
+        """The runs, one for each configuration."""
         options, rules = self.options, self.rules
 
         def limits(uses: Sequence[WorkloadUse]) -> dict[str, float]:
@@ -240,9 +267,9 @@ class MeasuredSeries:
         touched = [path for patch in self.series.patches for path in patch.paths]
         if measured.workloads:
             limits(measured.workloads)
-        return SeriesRun(
+        plain_run = SeriesRun(
             series=self.series,
-            plain=reaching(self.build_options.build(self.series.base), touched),
+            plain=self._builds[0].build(self.series.base),
             measurement=measured,
             runs=kernel_measurement.runs(store, observer, options.jobs),
             tell=lambda text: messages().print(one_line(text), markup=False, highlight=False),
@@ -254,6 +281,8 @@ class MeasuredSeries:
             rebuild_every=options.rebuild,
             route=options.route if options.machine == "exact" and options.cpus in {None, 1} else False,
         )
+        plains = [reaching(build.build(self.series.base), touched) for build in self._builds]
+        return [replace(plain_run, plain=plain) for plain in plains]
 
     def _measurement(self) -> Measurement:
         """How steps are measured; without workloads where they are to be chosen.
@@ -282,7 +311,15 @@ class MeasuredSeries:
     @property
     def command(self) -> str:
         """The command line that repeats it."""
-        options, build = self.options, self.build_options
+        return self._command(self.build_options)
+
+    @property
+    def commands(self) -> list[str]:
+        """The command lines that repeat it in each configuration alone."""
+        return [self._command(build) for build in self._builds]
+
+    def _command(self, build: BuildOptions) -> str:
+        options = self.options
         pairs = {
             "--git": options.git,
             "--mbox": options.mbox,
@@ -341,6 +378,20 @@ def print_series(result: SeriesResult, console: Console) -> None:
     screen.print(answer(result))
 
 
+def print_side_by_side(results: Sequence[SeriesResult], console: Console) -> None:
+    """The same of a series in two configurations."""
+    names, rows = configurations.rows(results)
+    screen = Screen(console, more=same_command("-v"))
+    screen.title(configurations.heading(results), based_on(results[0]))
+    screen.lines(configurations.executed(results), "configuration", least=1)
+    screen.gap()
+    screen.lines(rows, "patch", least=min(len(rows), _LEAST_PATCHES), heading=names, wraps=False)
+    screen.lines(list(configurations.costs(results)), "place", heading="where:")
+    if only := configurations.compiled_in_one(results):
+        screen.lines([only], "", least=1)
+    screen.print(configurations.verdict(results))
+
+
 _MOST_FUNCTIONS = 3
 _MOST_PATCHES = 15
 _LEAST_PATCHES = 5
@@ -379,6 +430,23 @@ def as_json(result: SeriesResult, command: str, alone: Sequence[Alone] = ()) -> 
             for patch in alone
         ],
         "notes": [*result.series.notes, *result.notes],
+    }
+
+
+def pair_as_json(
+    pairs: Sequence[tuple[SeriesResult, Sequence[Alone]]], command: str, commands: Sequence[str]
+) -> dict[str, Any]:
+    """What it prints for two configurations: the worse verdict, and each one's own output."""
+    results = [result for result, _ in pairs]
+    return {
+        "command": command,
+        "decision": configurations.decision(results).value,
+        "answer": configurations.verdict(results),
+        "compiled_in_one": configurations.compiled_in_one(results),
+        "configurations": {
+            result.plain.config: as_json(result, own, alone)
+            for (result, alone), own in zip(pairs, commands, strict=True)
+        },
     }
 
 
