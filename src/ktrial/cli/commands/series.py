@@ -140,7 +140,7 @@ def series(
         return
     runs = measured.run()
     if len(runs) > 1:
-        raise typer.Exit(_show_pair(measured, runs, Shown(top, text, markdown, verbose, json)))
+        raise typer.Exit(_show_pair(measured, runs, PairOutput(top, text, markdown, verbose, json)))
     ((result, alone),) = runs
     command = measured.command
     report = as_text(result, command, top, alone)
@@ -160,7 +160,7 @@ def series(
 
 
 @dataclass(frozen=True)
-class Shown:
+class PairOutput:
     """What is shown of a series, and where."""
 
     top: int
@@ -171,7 +171,7 @@ class Shown:
 
 
 def _show_pair(
-    measured: "MeasuredSeries", runs: "Sequence[tuple[SeriesResult, tuple[Alone, ...]]]", shown: Shown
+    measured: "MeasuredSeries", runs: "Sequence[tuple[SeriesResult, tuple[Alone, ...]]]", shown: PairOutput
 ) -> int:
     """Show a series in two configurations, and return the exit code."""
     from ktrial.cli.running.series import pair_as_json, print_side_by_side
