@@ -7,7 +7,7 @@ decided as `ktrial check` decides it, over all perturbations.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
@@ -148,8 +148,22 @@ class Selection:
     @property
     def not_executed(self) -> tuple[str, ...]:
         """Functions that no workload at hand executes on the base."""
-        executed = {name for choice in self.chosen for name in choice.functions}
-        return tuple(name for name in self.changed if name not in executed)
+        return left_idle(self.changed, {name for choice in self.chosen for name in choice.functions})
+
+
+def left_idle(changed: Iterable[str], executed: Collection[str]) -> tuple[str, ...]:
+    """The changed functions that did not run.
+
+    A system call's body is compiled into each way into it (`__do_sys_getppid` into `__x64_sys_getppid` and
+    `__ia32_sys_getppid`): where one of them ran, the call did.
+    """
+    calls = {_SYSTEM_CALL.sub("", name) for name in executed if _SYSTEM_CALL.match(name)}
+    return tuple(
+        function
+        for function in changed
+        if function not in executed
+        and not (_SYSTEM_CALL.match(function) and _SYSTEM_CALL.sub("", function) in calls)
+    )
 
 
 @dataclass(frozen=True)
@@ -281,18 +295,8 @@ class SeriesResult:
 
     @property
     def not_executed(self) -> tuple[str, ...]:
-        """Functions that the series changes, and that ran nowhere.
-
-        A system call's body is compiled into each way into it (`__do_sys_getppid` into `__x64_sys_getppid`
-        and `__ia32_sys_getppid`): where one of them ran, the call did.
-        """
-        calls = {_SYSTEM_CALL.sub("", name) for name in self.executed if _SYSTEM_CALL.match(name)}
-        return tuple(
-            function
-            for function in self.selection.changed
-            if function not in self.executed
-            and not (_SYSTEM_CALL.match(function) and _SYSTEM_CALL.sub("", function) in calls)
-        )
+        """Functions that the series changes, and that ran nowhere."""
+        return left_idle(self.selection.changed, self.executed)
 
     @property
     def executed_elsewhere(self) -> dict[str, tuple[str, ...]]:

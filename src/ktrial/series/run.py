@@ -51,8 +51,10 @@ from ktrial.series.selection import (
     nothing_ran,
     selected,
     shared_in,
+    with_tours,
 )
 from ktrial.store.store import Store
+from ktrial.workloads.errors import WorkloadError
 
 Limits = Mapping[str, float]
 _MOST_WAYS = 40
@@ -69,6 +71,10 @@ class Coverage:
     failed: Mapping[str, str] = field(default_factory=dict)
     """Workloads that do not run on this kernel, by their labels, and why."""
 
+    def with_profiles(self, more: Sequence[tuple[WorkloadUse, Profile]]) -> "Coverage":
+        """With these, too."""
+        return replace(self, profiles=(*self.profiles, *more))
+
 
 @dataclass(frozen=True)
 class SeriesRun:
@@ -82,6 +88,8 @@ class SeriesRun:
     tell: Callable[[str], None]
     candidates: tuple[WorkloadUse, ...] = ()
     """Workloads to choose from, where none are asked for."""
+    tours: Callable[[], tuple[WorkloadUse, ...]] = tuple
+    """Workloads for functions that none of the candidates executes; they are made when they are wanted."""
     first: tuple[WorkloadUse, ...] = ()
     """Workloads that are measured in any case, where none are asked for: the tree's rules name them."""
     notes: tuple[str, ...] = ()
@@ -130,6 +138,9 @@ class SeriesRun:
         copies = copies_in(base, shared_in((*changed, *readers)))
         first = [use.label for use in self.first]
         selection = selected(changed, coverage.profiles, readers=readers, copies=copies, first=first)
+        if selection.not_executed and coverage.profiles:
+            toured = self._toured(base, len(selection.not_executed))
+            selection, coverage = with_tours(selection, toured, copies), coverage.with_profiles(toured)
         uses = self.measurement.workloads or self._uses(selection, coverage)
         return BuiltSeries(tuple(steps), again, coverage, selection, uses)
 
@@ -206,6 +217,18 @@ class SeriesRun:
             return Coverage()
         self.tell(f"base: what {len(self.candidates)} workloads execute")
         return coverage(base, self.candidates, counted_by_function(self.measurement), self.runs)
+
+    def _toured(self, base: Kernel, count: int) -> tuple[tuple[WorkloadUse, Profile], ...]:
+        """What tours execute; nothing where there are none here."""
+        try:
+            uses = self.tours()
+        except WorkloadError as error:
+            self.tell(f"base: no tours of the kernel, for what no workload runs: {error.message}")
+            return ()
+        if uses:
+            nowhere = number_format.counted(count, "function")
+            self.tell(f"base: {nowhere} ran nowhere: what {len(uses)} tours of the kernel execute")
+        return coverage(base, uses, counted_by_function(self.measurement), self.runs).profiles
 
     def _uses(self, selection: Selection, coverage: Coverage) -> tuple[WorkloadUse, ...]:
         """Those that were chosen, and the null control; without profiles, all that run."""

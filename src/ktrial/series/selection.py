@@ -4,10 +4,11 @@ The functions come from the images themselves, so that inlining is seen; who exe
 of the base. Each function that any workload executes is executed by one that is chosen: the workload that
 covers most of what is not covered yet comes next, and the one with the larger share of its instructions
 there where two cover alike (the greedy set cover; Chvatal 1979). What is left of the ten places goes by
-that share.
+that share. Functions that none of them executes are looked for in tours.
 """
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from ktrial.kernels.config import parse_config
@@ -45,6 +46,8 @@ def measured(steps: Iterable[Step]) -> list[Step]:
 
 
 MOST_WORKLOADS = 10
+MOST_TOURS = 4
+"""Beside the ten, for functions that none of them executes."""
 Copies = Mapping[str, Mapping[int, str]]
 """Of a name that several functions of the kernel that was profiled may have: address → a name of its own."""
 
@@ -78,6 +81,31 @@ def selected(
         chosen.append(best)
         covered.update(best.functions)
     return Selection(names, reading, tuple(sorted(chosen, key=_by_share)), tuple(sorted(left, key=_by_share)))
+
+
+def with_tours(
+    selection: Selection,
+    profiles: Iterable[tuple[WorkloadUse, Profile]],
+    copies: Copies = MappingProxyType({}),
+    most: int = MOST_TOURS,
+) -> Selection:
+    """The same with tours, for functions that no workload executes: as few as execute what tours can.
+
+    A tour runs for seconds and much at once: it is no choice where an operation of its own tells.
+    """
+    elsewhere = {name for choice in selection.left_out for name in choice.functions}
+    missing = frozenset(selection.not_executed).difference(elsewhere)
+    left = [choice for use, profile in profiles if (choice := _choice(use, profile, missing, copies))]
+    left.sort(key=_by_share)
+    chosen: list[Choice] = []
+    while left and len(chosen) < most:
+        covered = {name for choice in chosen for name in choice.functions}
+        best = max(left, key=lambda choice: len(set(choice.functions) - covered))
+        if covered.issuperset(best.functions):
+            break
+        left.remove(best)
+        chosen.append(best)
+    return replace(selection, chosen=(*selection.chosen, *chosen), left_out=(*selection.left_out, *left))
 
 
 def executed_in(

@@ -31,7 +31,11 @@ def program_of(source: Path) -> WorkloadUse:
     Raises BadWorkload where there is no such file or it does not compile, WorkloadError where there is no
     compiler.
     """
-    content = _content(source)
+    return program_from(source, _content(source))
+
+
+def program_from(source: Path, content: bytes) -> WorkloadUse:
+    """The same of this content; `source`: what it and the workload are called. Raises as `program_of`."""
     compiler = GCC.path()
     if compiler is None:
         raise WorkloadError(

@@ -12,7 +12,15 @@ from ktrial.model.series_result import Selection, SeriesResult
 from ktrial.model.study import Measurement
 from ktrial.model.workload import WorkloadUse
 from ktrial.report.patch_series import exercised
-from ktrial.series.selection import Copies, executed_in, not_told_apart, nothing_ran, selected, shared_in
+from ktrial.series.selection import (
+    Copies,
+    executed_in,
+    not_told_apart,
+    nothing_ran,
+    selected,
+    shared_in,
+    with_tours,
+)
 
 
 def profile(name: str, **functions: int) -> tuple[WorkloadUse, Profile]:
@@ -224,3 +232,40 @@ def test_a_profile_that_tells_of_names_alone_executes_none_of_those_that_share_o
 
 def test_names_of_their_own_are_looked_for_where_some_are_needed() -> None:
     assert shared_in(["init_once (inode.c)", "vfs_read", "read [ext4]"]) == {"init_once"}
+
+
+def toured(
+    changed: list[str], built_in: list[tuple[WorkloadUse, Profile]], *tours: tuple[WorkloadUse, Profile]
+) -> Selection:
+    return with_tours(selected(changed, built_in), tours)
+
+
+def test_tours_run_what_no_workload_runs_and_as_few_as_will_do() -> None:
+    some = [profile("fork", copy=10)]
+    tours = [
+        profile("tour-ext4", copy=900, ext4_write=5, jbd2_commit=5),
+        profile("tour-disks", ext4_write=1),
+        profile("tour-routes", fib_insert=3),
+        profile("tour-tasks", copy=900),
+    ]
+    selection = toured(["copy", "ext4_write", "fib_insert", "jbd2_commit", "cpu_down"], some, *tours)
+    chosen = {choice.use.name: choice.functions for choice in selection.chosen}
+    assert chosen == {
+        "fork": ("copy",),
+        "tour-ext4": ("ext4_write", "jbd2_commit"),
+        "tour-routes": ("fib_insert",),
+    }
+    assert selection.not_executed == ("cpu_down",)
+    assert [choice.use.name for choice in selection.left_out] == ["tour-disks"]
+
+
+def test_no_tour_is_taken_where_a_workload_that_found_no_place_runs_the_function() -> None:
+    some = [profile("fork", a=10), profile("pipe", b=10)]
+    selection = with_tours(selected(["a", "b"], some, most=1), [profile("tour-tasks", a=1, b=1)])
+    assert [choice.use.name for choice in selection.chosen] == ["fork"]
+
+
+def test_a_system_call_that_ran_by_one_of_its_ways_needs_no_tour() -> None:
+    changed = ["__ia32_sys_getppid", "__x64_sys_getppid"]
+    selection = toured(changed, [profile("syscall", __x64_sys_getppid=5)], profile("tour-tasks", copy=1))
+    assert selection.not_executed == ()

@@ -256,6 +256,14 @@ def test_without_profiles_all_candidates_are_measured_and_the_null_control(tmp_p
     assert not result.counted
 
 
+def test_without_profiles_nobody_makes_tours(tmp_path: Path) -> None:
+    def none() -> tuple[WorkloadUse, ...]:
+        raise AssertionError("nothing tells what they would be for")
+
+    with open_store(str(tmp_path / "x.db")) as store:
+        replace(asked(tmp_path, store, "cost-fork-4", uses=()), tours=none).run()
+
+
 def test_the_text_fits_a_mail_and_says_all(tmp_path: Path) -> None:
     names = [
         "doc",

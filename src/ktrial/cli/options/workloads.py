@@ -77,7 +77,8 @@ def single_use(name: str | None, words: tuple[str, ...]) -> "WorkloadUse":
 
 
 def use_of(name: str) -> "WorkloadUse":
-    """The workload of this name or label (`page-fault2(kind=threads)`), or in this file (`.toml`, `.c`).
+    """The workload of this name or label (`page-fault2(kind=threads)`, `tour-ext4`), or in this file
+    (`.toml`, `.c`).
 
     Raises BadOption, WorkloadError, StudyError.
     """
@@ -86,7 +87,10 @@ def use_of(name: str) -> "WorkloadUse":
     from ktrial.studyfile.workloads import workload_from_file
     from ktrial.workloads import check
     from ktrial.workloads.c_programs import SUFFIX, program_of
+    from ktrial.workloads.tours import is_tour, tour
 
+    if is_tour(name):
+        return tour(name)
     if name.endswith(SUFFIX):
         return program_of(Path(name).expanduser())
     if name.endswith(".toml"):
