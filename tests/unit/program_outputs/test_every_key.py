@@ -140,3 +140,65 @@ def test_a_key_that_no_program_writes_is_told(format: OutputFormat, file: Path) 
 
 def test_each_format_of_json_is_asked_for_its_keys() -> None:
     assert {format.name for format, _ in FILES} <= {*INNER, *NAMES_OF_THE_USER, "asv", "perf-stat"}
+
+
+ANYTHING = {
+    "asv": {"durations", "env_vars", "params", "requirements"},
+    "benchmarkdotnet": {
+        *("Benchmarks/Measurements", "Benchmarks/Memory", "Benchmarks/Properties"),
+        *("Benchmarks/Statistics/ConfidenceInterval", "Benchmarks/Statistics/Percentiles"),
+        *("HostEnvironmentInfo", "HostEnvironmentInfo/ChronometerFrequency"),
+        "HostEnvironmentInfo/ProcessorName",
+    },
+    "criterion": {
+        f"{name}/confidence_interval" for name in ("mean", "median", "median_abs_dev", "slope", "std_dev")
+    },
+    "fio-json": {"jobs/job options", "jobs/read/clat_ns/percentile"},
+    "google-benchmark": {"context", "context/caches"},
+    "jmh-json": {"params", "primaryMetric/scorePercentiles"},
+    "oha-json": {"details", "details/DNSLookup", "latencyPercentiles"},
+    "pyperf": {"benchmarks/metadata", "benchmarks/runs/metadata", "metadata"},
+    "pytest-benchmark": {
+        *("benchmarks/extra_info", "benchmarks/options"),
+        *("commit_info", "machine_info", "machine_info/cpu"),
+    },
+    "rt-tests-json": {"sysinfo", "thread/0/histogram", "thread/1/histogram"},
+    "sysstat": {
+        "sysstat/hosts/statistics/timestamp",
+        *(
+            f"sysstat/hosts/statistics/{table}"
+            for table in ("cpu-load", "process-and-context-switch", "queue", "swap-pages")
+        ),
+    },
+    "vegeta": {"status_codes"},
+}
+"""Format → objects with keys that somebody chose: conditions, percentiles, tables of a size of their own."""
+
+
+def objects(document: Any, way: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
+    """Each object, of a list the first one, and the keys on the way to it."""
+    if isinstance(document, dict):
+        yield way, document
+        for key, value in document.items():
+            yield from objects(value, (*way, key))
+    elif isinstance(document, list) and document:
+        yield from objects(document[0], way)
+
+
+@pytest.mark.parametrize(("format", "file"), FILES, ids=lambda each: getattr(each, "name", ""))
+def test_a_number_that_no_version_wrote_is_told(format: OutputFormat, file: Path) -> None:
+    text = file.read_text()
+    before = read(format, text)
+    silent = set()
+    for way in dict.fromkeys(way for way, _ in objects(json.loads(text))):
+        document = json.loads(text)
+        next(holder for place, holder in objects(document) if place == way)["made up"] = 5.25
+        after = read(format, json.dumps(document, indent=1))
+        if before is not None and after is not None and after.notes == before.notes:
+            silent.add("/".join(way))
+    assert silent <= ANYTHING.get(format.name, set())
+
+
+def test_what_hyperfine_measures_of_a_run_besides_is_named() -> None:
+    report = program_outputs.find("hyperfine").read((PROGRAM_OUTPUTS / "hyperfine-1.15.json").read_text())
+    assert report.unread == ("user", "system")

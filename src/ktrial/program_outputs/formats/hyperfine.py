@@ -16,6 +16,8 @@ _ROUNDING = 1e-6
 """What is lost where numbers are printed: hyperfine prints all digits."""
 _FEWEST_DIGITS, _MOST_DIGITS = 6, 17
 _MEND = "a command that fails does something else than one that works: mend it first"
+_BESIDE = ("user", "system")
+"""Means of what hyperfine measures of each run besides."""
 _KEYS = KeyPatterns(
     measurements=("results/{command,times,exit_codes}",),
     conditions=("results/parameters/*",),
@@ -53,7 +55,11 @@ class Hyperfine:
         if not measured:
             problem = "; ".join(failure.text for failure in failures) or "there is no result"
             raise OutputEmpty(format=self.name, problem=problem)
-        return Report(measured, failures, (*_notes(measured), *_KEYS.remainder(document)))
+        notes = (*_notes(measured), *_KEYS.remainder(document))
+        unread = tuple(
+            key for key in _BESIDE if any(finite(result.get(key)) is not None for result in results)
+        )
+        return Report(measured, failures, notes, unread=unread)
 
     def _check(self, name: str, result: dict[str, Any], times: list[float], codes: int) -> None:
         """What hyperfine computed of the times has to follow from those that are there."""

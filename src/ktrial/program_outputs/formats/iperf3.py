@@ -28,19 +28,30 @@ _CONDITIONS = {
     "server": "start.connecting_to.host",
     "date": "start.timestamp.time",
 }
+_SUM = (
+    "start,end,seconds,bytes,bits_per_second,sender,retransmits,jitter_ms,lost_packets,packets,lost_percent"
+)
+_STREAM = f"{{{_SUM},socket,max_snd_cwnd,max_snd_wnd,max_rtt,min_rtt,mean_rtt,reorder,out_of_order}}"
+_INTERVAL = f"{{{_SUM},socket,omitted,snd_cwnd,snd_wnd,rtt,rttvar,pmtu,reorder}}"
 _KEYS = KeyPatterns(
     measurements=(
-        "end/{sum,sum_sent,sum_received}/*",
+        f"end/{{sum,sum_sent,sum_received}}/{{{_SUM},omitted,out_of_order}}",
         "error",
     ),
     conditions=(
-        "start/**",
+        "start/{version,system_info,cookie,tcp_mss,tcp_mss_default,target_bitrate,fq_rate,sock_bufsize}",
+        "start/{sndbuf_actual,rcvbuf_actual,interval}",
+        "start/timestamp/{time,timesecs,timemillisecs}",
+        "start/connected/{socket,local_host,local_port,remote_host,remote_port}",
+        "start/{connecting_to,accepted_connection}/{host,port}",
+        "start/test_start/{protocol,num_streams,blksize,omit,duration,bytes,blocks,reverse,tos,bidir,fqrate}",
+        "start/test_start/{target_bitrate,interval,gso,gro,gso_size,gso_dg_size,gro_size,gso_bf_size}",
         "end/{sender_tcp_congestion,receiver_tcp_congestion}",
-        "end/cpu_utilization_percent/*",
+        "end/cpu_utilization_percent/{host_total,host_user,host_system,remote_total,remote_user,remote_system}",
     ),
     decoration=(
-        "intervals/**",
-        "end/streams/**",
+        f"intervals/{{streams,sum}}/{_INTERVAL}",
+        f"end/streams/{{udp,sender,receiver}}/{_STREAM}",
         "{title,extra_data,server_output_text}",
         "server_output_json/**",
     ),
