@@ -1,11 +1,11 @@
 """Measurements from elsewhere, analysed: groups, tests, ratios, verdicts, audit."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ktrial.analysis.audit import audit, geometric_mean, recomputed
-from ktrial.format.labels import ESTIMANDS
+from ktrial.format.labels import DIRECTIONS, ESTIMANDS
 from ktrial.model.comparison import Comparison, Estimand, Verdict
 from ktrial.model.imported import (
     BASELINES,
@@ -44,6 +44,9 @@ _DESIGN_FLAWS = {
     WarningKind.REPEATS_DISAGREE,
     WarningKind.COPIED_VALUES,
 }
+_BY_BETTER = "by --better"
+"""What is told of a column whose name says otherwise."""
+_MOST_NAMED = 3
 _UNKNOWN_DIRECTION = "the file does not tell which way is better"
 
 
@@ -67,7 +70,7 @@ def analyse(files: Sequence[Imported], choices: AnalysisOptions) -> Analysis:
         [_family(file.source, family, choices) for file in files for family in file.families],
         1 - choices.confidence,
     )
-    findings = (*audit(files), *_block_warnings(files, choices))
+    findings = (*audit(files), *_overruled(files, choices.direction), *_block_warnings(files, choices))
     return Analysis(
         confidence=choices.confidence,
         margin=choices.margin,
@@ -77,6 +80,25 @@ def analyse(files: Sequence[Imported], choices: AnalysisOptions) -> Analysis:
         findings=findings,
         answer=_answer(families, findings),
     )
+
+
+def _overruled(files: Sequence[Imported], direction: Direction | None) -> Iterator[DataWarning]:
+    """That a format knows it the other way round; of columns their names are told with the columns."""
+    for file in files:
+        otherwise = [
+            family for family in file.families if direction and family.direction not in (None, direction)
+        ]
+        if not otherwise or _BY_BETTER in file.understood:
+            continue
+        names = list(dict.fromkeys(family.metric for family in otherwise))
+        more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+        metrics = f"{', '.join(names[:_MOST_NAMED])}{more}"
+        yield DataWarning(
+            kind=WarningKind.DIRECTION,
+            text=f"{file.source}: --better {direction} overrules {file.format}, by which "
+            f"{DIRECTIONS[otherwise[0].direction or Direction.LOWER]}: {metrics}",
+            advice="--better holds for all numbers of all files: leave it out where a format knows",
+        )
 
 
 def _block_warnings(files: Sequence[Imported], choices: AnalysisOptions) -> list[DataWarning]:

@@ -107,6 +107,8 @@ class WarningKind(StrEnum):
     """Treatment and run order go together: drift and effect cannot be told apart."""
     REPEATS_DISAGREE = "repeats-disagree"
     """One treatment, measured several times, with results that contradict each other."""
+    DIRECTION = "direction"
+    """Somebody says that the other way is better than the one that the tool's format has."""
     INPUT_INCOMPLETE = "input-incomplete"
     """A results file with parts that could not be used."""
 

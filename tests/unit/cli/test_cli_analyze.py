@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.support.command_line import CommandLine
 from tests.support.places import FOREIGN as REPORTS
-from tests.support.places import PAPERS
+from tests.support.places import PAPERS, PROGRAM_OUTPUTS
 
 from ktrial.model.comparison import Calibration, MetricCalibration
 
@@ -53,6 +53,17 @@ def test_sums_of_squares_of_seconds_are_no_zeros(ktrial: CommandLine, tmp_path: 
     path = tmp_path / "short.csv"
     path.write_text("group,seconds\na,0.0010\na,0.0011\nb,0.0012\nb,0.0014\n")
     assert "SS 6.25e-08 between, 2.5e-08 within" in words(ktrial("analyze", str(path)).output)
+
+
+@pytest.mark.parametrize(
+    ("better", "is_told"), [((), False), (("--better", "lower"), False), (("--better", "higher"), True)]
+)
+def test_a_direction_that_the_format_contradicts_is_told(
+    ktrial: CommandLine, better: tuple[str, ...], is_told: bool
+) -> None:
+    shown = words(ktrial("analyze", str(PROGRAM_OUTPUTS / "hyperfine-1.15.json"), *better).output)
+    contradiction = "--better higher overrules hyperfine, by which lower is better: time"
+    assert (contradiction in shown) is is_told
 
 
 @pytest.mark.parametrize(
