@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from ktrial import plugin_discovery, program_outputs
-from ktrial.importers.directories import files_of
+from ktrial.importers.directories import ResultFile, files_of
 from ktrial.importers.errors import ImportFailed, MeasurementsDamaged, NoMeasurements
 from ktrial.importers.grouping import by_conditions, names_of, one_of_both
 from ktrial.importers.machine_load import ReadFile, as_conditions
@@ -91,14 +91,7 @@ def read_all(paths: Sequence[tuple[str, Path]], choices: Choices) -> tuple[Impor
     """
     alone: list[Imported] = []
     together: dict[str, list[tuple[str, Imported]]] = {}
-    paths = files_of(paths)
-    choices = replace(choices, several=len(paths) > 1)
-    names = names_of([path for _, path in paths])
-    read_files = [
-        ReadFile(label, name, path, *read(source_file(path, label, replace(choices, name=name))))
-        for (label, path), name in zip(paths, names, strict=True)
-    ]
-    files = as_conditions(read_files, choices.value)
+    files = as_conditions(_each_read(files_of(paths), choices), choices.value)
     given: dict[tuple[str, Path], str] = {}
     for label, name, path, importer, imported in files:
         if (
@@ -123,6 +116,43 @@ def read_all(paths: Sequence[tuple[str, Path]], choices: Choices) -> tuple[Impor
             continue
         alone.append(imported)
     return (*alone, *(_joined(as_labelled(_told_apart(labelled))) for labelled in together.values()))
+
+
+def _each_read(files: Sequence[ResultFile], choices: Choices) -> list[ReadFile]:
+    """A suite's log that cannot be read is told where others can be. Raises ImportFailed."""
+    choices = replace(choices, several=len(files) > 1)
+    read_files = list[ReadFile]()
+    refused = list[ImportFailed]()
+    for file, name in zip(files, names_of([file.path for file in files]), strict=True):
+        try:
+            importer, imported = read(source_file(file.path, file.label, replace(choices, name=name)))
+        except ImportFailed as error:
+            if not file.part:
+                raise
+            refused.append(error)
+            continue
+        if file.note:
+            advice = "compare-kernels.sh prints a table of all benchmarks"
+            imported = _warned(imported, f"{file.label}: {file.note}", advice)
+        read_files.append(ReadFile(file.label, name, file.path, importer, _of_part(imported, file.part)))
+    if refused and not read_files:
+        raise refused[0]
+    for problem in refused:
+        first = read_files[0]
+        failed = DataWarning(kind=WarningKind.FAILED_TRIALS, text=str(problem), advice=problem.advice)
+        warnings = (*first.imported.warnings, failed)
+        read_files[0] = first._replace(imported=first.imported.model_copy(update={"warnings": warnings}))
+    return read_files
+
+
+def _of_part(imported: Imported, part: str) -> Imported:
+    """The same, with what was measured before each family's name."""
+    if not part:
+        return imported
+    families = tuple(
+        family.model_copy(update={"name": f"{part}: {family.name}"}) for family in imported.families
+    )
+    return imported.model_copy(update={"families": families})
 
 
 def _is_one_group(imported: Imported) -> bool:

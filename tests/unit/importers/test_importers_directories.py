@@ -45,7 +45,7 @@ def test_the_runs_of_two_result_roots_of_lkp_are_two_groups(tmp_path: Path) -> N
 
 def test_more_than_ten_runs_are_in_their_order(tmp_path: Path) -> None:
     root = lkp_runs(tmp_path / "root", *range(1, 13))
-    assert [path.parent.name for _, path in files_of([("", root)])] == [str(run) for run in range(12)]
+    assert [file.path.parent.name for file in files_of([("", root)])] == [str(run) for run in range(12)]
 
 
 def test_a_saved_result_of_phoronix_is_its_composite_xml(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_a_saved_result_of_phoronix_is_its_composite_xml(tmp_path: Path) -> None
 def test_all_saved_results_of_phoronix_are_a_file_each(tmp_path: Path) -> None:
     files = [saved_result(tmp_path / name) / "composite.xml" for name in ("a", "b")]
     (tmp_path / "other").mkdir()
-    assert files_of([("", tmp_path)]) == [("", file) for file in files]
+    assert [file.path for file in files_of([("", tmp_path)])] == files
 
 
 def test_a_united_matrix_of_lkp_is_found(tmp_path: Path) -> None:
@@ -65,5 +65,5 @@ def test_a_united_matrix_of_lkp_is_found(tmp_path: Path) -> None:
 
 def test_another_directory_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes").mkdir()
-    with pytest.raises(ImportFailed, match="no result of the Phoronix Test Suite or of LKP"):
+    with pytest.raises(ImportFailed, match="no result of Phoronix, LKP or MMTests"):
         files_of([("", tmp_path)])

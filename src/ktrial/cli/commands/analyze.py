@@ -51,9 +51,9 @@ def analyze(
     Prints groups, tests and verdicts. The audit names numbers that cannot be right, or that do not support a
     conclusion.
 
-    Reads CSV (runs, or means with standard errors), results of Phoronix and LKP (files or directories),
-    UnixBench's reports and logs, and what `ktrial workload formats` lists: what hyperfine, fio, perf stat and
-    others write.
+    Reads CSV (runs, or means with standard errors), results of Phoronix, LKP and MMTests (files or
+    directories), UnixBench's reports and logs, and what `ktrial workload formats` lists: what hyperfine, fio,
+    perf stat and others write.
     """
     from json import loads
 

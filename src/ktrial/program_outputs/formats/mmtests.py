@@ -51,7 +51,8 @@ class Mmtests:
     columns = (Column("Amean …", "", Direction.LOWER), Column("Hmean …", "", Direction.HIGHER))
     remarks = (
         "the means, by kernel; the changes beside them tell which way is better, and have to fit. Deviations "
-        "do not say of how many runs they are, and are not read; nor are monitors' rows"
+        "do not say of how many runs they are, and are not read; nor are monitors' rows. "
+        "Directories of runs (work/log) are read log by log, each by its format"
     )
     of_groups = True
 
