@@ -144,6 +144,10 @@ class BuildTree:
             kernel=need.kernel,
             used=datetime.now(UTC).replace(microsecond=0),
         )
+        self.keep_record(record)
+
+    def keep_record(self, record: TreeRecord) -> None:
+        """Write down what it was used for."""
         write_atomically(self.home / "tree.json", record.model_dump_json())
 
     def config(self) -> str:
@@ -248,6 +252,19 @@ def _seed(need: Need) -> Iterator[BuildTree | None]:
                 yield tree
                 return
         yield None
+
+
+@contextmanager
+def new_tree(progress: Progress) -> Iterator[BuildTree]:
+    """Hold a new tree, with room for one more. Raises NoSpace."""
+    home = _directory()
+    home.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        with held(home / "choosing.lock", progress, "waiting for another ktrial that chooses a build tree"):
+            _make_room()
+            tree = BuildTree(home / uuid.uuid4().hex[:12])
+            stack.enter_context(held(_lock(tree), progress, ""))
+        yield tree
 
 
 def has_start(need: Need) -> bool:

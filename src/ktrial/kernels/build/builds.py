@@ -49,6 +49,7 @@ from ktrial.kernels.build.make import (
 from ktrial.kernels.build.patches import BuildSource, source_of
 from ktrial.kernels.build.recipes import PREFIX, Recipe, keep, kept_manifest, recipe_of, recipes
 from ktrial.kernels.build.requests import BuildRequest, asked_options, check_tools, check_tools_of
+from ktrial.kernels.build.shared_trees import bring, share, shared_place
 from ktrial.kernels.build.sources import (
     DEBIAN_PREFIX,
     GIT_PREFIX,
@@ -327,6 +328,8 @@ def _compile_unpatched(job: BuildJob, workspace: Path, progress: Progress) -> No
 
 def _compiled(job: BuildJob, workspace: Path, progress: Progress) -> Parts:
     need = _need_of(job)
+    place = None if job.is_apart or has_start(need) else shared_place()
+    brought = bring(place, need, progress) if place else False
     room = ROOM_WITHOUT_MODULES + _BYTES_AN_OPTION * max(0, len(job.options) - _FEW_OPTIONS)
     # The slot first: who waits for it keeps no tree from others.
     with slot(progress) as most, taken(need, room, progress) as (tree, near):
@@ -373,6 +376,8 @@ def _compiled(job: BuildJob, workspace: Path, progress: Progress) -> Parts:
                 raise objects.explained(error) from error
             raise
         tree.write_record(need, finished=True)
+        if place and not brought:
+            share(place, need, tree, progress)
         return parts
 
 
