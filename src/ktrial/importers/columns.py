@@ -188,7 +188,8 @@ _OF_JMETER = {"timeStamp", "elapsed", "label", "success"}
 _NOT_MEASURED = {"outliers", "iterations"}
 """What pytest-benchmark says of a test beside its times."""
 _NEVER = re.compile(
-    r"(.*_)?((id|uuid)(_[0-9]+)?|time_?stamp|date|datetime|epoch|seed|version|hash|start(ed)?|start_?time|end_?time|pid)"
+    r"(.*_)?((id|uuid)(_[0-9]+)?|time_?stamp|date|datetime|epoch|seed|version|hash|start(ed)?|start_?time|end_?time|pid"
+    r"|time_?(slice|step|point|index))"
 )
 """Names of columns that are no measurements, whatever their beginnings."""
 _ID = re.compile(r"(.*_)?(id|uuid|hash)(_[0-9]+)?")
@@ -418,7 +419,8 @@ def without_other_numbers(
     measured = [name for name in numeric if all_told_apart or is_measured(name, words, columns, rows)]
     remaining = tuple(name for name in columns.groups if name not in measured)
     logged = len(rows) > MOST_GROUPS and len(measured) > 1
-    if not measured or not (remaining or logged or (all_told_apart and columns.families)):
+    by_families = bool(columns.families) and len(labels) == len(rows)
+    if not measured or not (remaining or logged or by_families):
         return columns, ()
     many = "columns" if len(measured) > 1 else "column"
     warning = DataWarning(
@@ -534,7 +536,10 @@ def _values(
     free = {
         name: column
         for name, column in names.items()
-        if column not in taken and not _NEVER.fullmatch(name) and not _is_compared_in(column, rows)
+        if column not in taken
+        and not _NEVER.fullmatch(name)
+        and not _is_compared_in(column, rows)
+        and not (name == "index" and _counts_rows(column, rows))
     }
     numeric = {name: column for name, column in free.items() if any(_numbers(column, rows))}
     values = _mean_of(names, numeric) or _by_name(numeric) or _by_unit(numeric, units)
@@ -543,6 +548,12 @@ def _values(
         others = () if has_no_number(list(free.values()), rows) else _only_numbers(numeric, rows)
         return values or others
     return _by_name(free)
+
+
+def _counts_rows(name: str, rows: Sequence[Mapping[str, str]]) -> bool:
+    """Whether its cells are 0, 1, 2 and so on, or 1, 2, 3: UnixBench's indices have decimals."""
+    cells = {row[name].strip() for row in rows}
+    return any(cells == {str(at + first) for at in range(len(cells))} for first in (0, 1))
 
 
 def _candidates(header: Sequence[str], taken: set[str], rows: Sequence[Mapping[str, str]]) -> tuple[str, ...]:

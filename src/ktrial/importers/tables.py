@@ -142,10 +142,9 @@ def _above(file: SourceFile, first: tuple[int, list[str]]) -> tuple[int, list[st
     if not line.startswith(_COMMENT) or not any(number(cell) is not None for cell in cells):
         return None
     plain = line.lstrip(_COMMENT).strip()
-    names = [
-        name.strip()
-        for name in (re.split(r"[,;\t]", plain) if re.search(r"[,;\t]", plain) else plain.split())
-    ]
+    separators = (r"[,;\t]",) if re.search(r"[,;\t]", plain) else (r"\s+", r"\s{2,}")
+    split = ([name.strip() for name in re.split(separator, plain)] for separator in separators)
+    names = next((names for names in split if len(names) == len(cells)), [])
     is_header = len(names) == len(cells) and all(name and number(name) is None for name in names)
     return (at - 1, names) if is_header else None
 
@@ -215,6 +214,8 @@ def made_long(table: Table) -> Table | None:
     """
     if any(is_compared(name, [row.cells[name] for row in table.rows]) for name in table.header):
         return None
+    if all(number(name) is not None for name in table.header):
+        return None  # the first row of a table without a header
     columns = [list(row.cells.values()) for row in table.rows]
     by_name = dict(zip(table.header, zip(*columns, strict=True), strict=True))
     cells_of_rows = [row.cells for row in table.rows]

@@ -74,7 +74,7 @@ class BenchmarkDotNetLog:
         )
         without = [block.name for block in blocks if not block.launches]
         if match := _FAILED.search(text):
-            without += [name.strip() for name in match["names"].splitlines()]
+            without += [name.strip() for name in lines_of(match["names"])]
         failures = tuple(
             Note(f"{name} gave no result: it is left out", "the log says why")
             for name in dict.fromkeys(without)
@@ -94,7 +94,7 @@ class BenchmarkDotNetLog:
     def _blocks(self, text: str) -> Iterator[_Block]:
         """Each benchmark with its results, checked against what the log computed of them."""
         log, has_details, details = text.partition(_DETAILS)
-        headings = set(details.splitlines())
+        headings = set(lines_of(details))
         block = None
         for at, line in enumerate(lines_of(log), start=1):
             if match := _BENCHMARK.fullmatch(line.strip()):

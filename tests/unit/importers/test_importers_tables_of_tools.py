@@ -1,0 +1,54 @@
+"""Tables that other tools write: what is a measurement, what numbers rows, and where the header is."""
+
+from pathlib import Path
+
+import pytest
+from tests.support.program_texts import only_family, read_file
+
+from ktrial.importers.errors import ImportFailed
+
+
+def table(where: Path, *lines: str) -> Path:
+    path = where / "table.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_of_redis_benchmark_each_test_is_a_family_and_the_file_is_the_group(tmp_path: Path) -> None:
+    header = '"test","rps","avg_latency_ms","min_latency_ms","p50_latency_ms"'
+    imported = read_file(
+        table(tmp_path, header, '"SET","3340.12","14.829","0.472","15.927"', '"GET","3301","15.1","0.4","16"')
+    )
+    assert [family.name for family in imported.families] == ["SET", "GET"]
+    assert [group.label for family in imported.families for group in family.groups] == ["table", "table"]
+    assert "rps, min_latency_ms, p50_latency_ms: taken for measurements" in imported.warnings[0].text
+
+
+@pytest.mark.parametrize("cells", [("0", "1", "2"), ("1", "2", "3"), ("0", "0", "1"), ("0", "0", "0")])
+def test_an_index_that_counts_rows_is_no_measurement(tmp_path: Path, cells: tuple[str, ...]) -> None:
+    rows = (f"{cell},gpu,{40 + at}" for at, cell in enumerate(cells))
+    with pytest.raises(ImportFailed, match="no name says which of these columns has the numbers"):
+        read_file(table(tmp_path, "index,name,temperature", *rows))
+
+
+def test_time_slices_are_no_measurement(tmp_path: Path) -> None:
+    with pytest.raises(
+        ImportFailed, match="line 1: no name says which of these columns has the numbers: Sent"
+    ):
+        read_file(table(tmp_path, "TimeSlice,Sent,Received", "0.006,8,1", "5.006,22,7", "10.006,21,9"))
+
+
+def test_a_header_in_a_comment_may_have_spaces_in_its_names(tmp_path: Path) -> None:
+    lines = (
+        "# OSU MPI Bandwidth Test",
+        "# Size      Bandwidth (MB/s)",
+        "1           0.19",
+        "2           0.38",
+    )
+    family = only_family(read_file(table(tmp_path, *lines)))
+    assert (family.unit, [group.values for group in family.groups]) == ("MB/s", [(0.19,), (0.38,)])
+
+
+def test_a_row_of_numbers_is_no_header(tmp_path: Path) -> None:
+    with pytest.raises(ImportFailed, match=r"its header is 1, 0\.19"):
+        read_file(table(tmp_path, "1           0.19", "2           0.38"))
