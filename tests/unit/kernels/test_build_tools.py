@@ -1,13 +1,14 @@
 """What building needs of this machine: all that is missing is told at once, before anything is fetched."""
 
+import os
 import shutil
 from pathlib import Path
 
 import pytest
 from tests.support.fake_builds import a_buildable_source
 
-from ktrial.kernels.build.builds import build, configured
-from ktrial.kernels.build.requests import check_tools, requested
+from ktrial.kernels.build.builds import build, configured, job_of
+from ktrial.kernels.build.requests import check_tools, check_tools_of, requested
 from ktrial.kernels.errors import BuildToolsMissing
 from ktrial.package_names import INSTALL
 
@@ -105,3 +106,44 @@ def test_what_the_final_configuration_needs_is_told_before_it_is_compiled(
     with pytest.raises(BuildToolsMissing, match="bindgen"):
         build(requested(str(source), config="defconfig", directory=tmp_path))
     assert not list((tmp_path / "cache/trees").glob("*/source"))
+
+
+LLVM = ("clang", "ld.lld", "llvm-ar", "llvm-nm", "llvm-objcopy", "llvm-objdump", "llvm-readelf", "llvm-strip")
+
+
+@pytest.fixture
+def llvm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Programs that say that they are LLVM's, before all others."""
+    place = tmp_path / "llvm"
+    place.mkdir()
+    for name in LLVM:
+        (place / name).write_text(f"#!/bin/sh\necho {name} version 16.0.6\n")
+        (place / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{place}:{os.environ['PATH']}")
+    return place
+
+
+def test_a_kernel_of_llvm_is_another_one_and_says_so(
+    llvm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ktrial.kernels.build.builds.check_tools", lambda *_, **__: None)
+    monkeypatch.setattr("ktrial.kernels.build.builds.check_tools_of", lambda *_, **__: None)
+    source = str(a_buildable_source(tmp_path / "linux"))
+    plain = requested(source, directory=tmp_path)
+    other = requested(source, make={"LLVM": "1"}, directory=tmp_path)
+    assert plain.key != other.key
+    assert "LLVM=1" in other.name
+    jobs = [job_of(spec, lambda *_: None) for spec in (plain, other)]
+    assert jobs[0].content != jobs[1].content
+    kernel = build(other)
+    assert kernel.origin.compiler == "clang version 16.0.6, ld.lld version 16.0.6"
+    (flags,) = (tmp_path / "cache/trees").glob("*/source/build/flags")
+    assert {"LLVM=1", "CC=clang"} <= set(flags.read_text().replace("ccache ", "").split())
+
+
+def test_llvm_that_is_not_here_is_named_with_its_packages_before_anything(bare: Path, tmp_path: Path) -> None:
+    spec = requested(str(a_buildable_source(tmp_path / "linux")), make={"LLVM": "1"}, directory=tmp_path)
+    with pytest.raises(BuildToolsMissing) as caught:
+        check_tools_of(spec)
+    assert set(LLVM) < set(str(caught.value.facts["tools"]).split(", "))
+    assert {"clang", "lld", "llvm"} < set(caught.value.advice.split())
