@@ -23,7 +23,6 @@ from ktrial.kernels.modules import resolve
 from ktrial.knobs.catalogue import all_knobs
 from ktrial.knobs.lookup import KnobInstance
 from ktrial.machines import Machine
-from ktrial.machines.exact import ExactMachine
 from ktrial.model.attribution import KernelValues
 from ktrial.model.base import digest
 from ktrial.model.kernel import Kernel
@@ -215,7 +214,11 @@ def knob_values(
 
     Raises KernelError, MachineError, GuestEnded.
     """
-    machine, observer = machine or ExactMachine(), observer or Observer()
+    if machine is None:
+        from ktrial.machines.exact import ExactMachine  # not to read what was kept
+
+        machine = ExactMachine()
+    observer = observer or Observer()
     resources = resources or default_resources()
     machine.check()
     boot = boot_of(resources.kernel(name, observer.progress_of(name)), resources)

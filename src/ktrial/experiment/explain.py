@@ -1,6 +1,6 @@
 """Explain a difference: two treatments' profiles, function by function, and all that differs around them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -9,17 +9,22 @@ from itertools import product
 from ktrial import machines
 from ktrial.analysis.attribution.conditions_diff import ProfiledArm, differences
 from ktrial.analysis.attribution.decomposition import explain
-from ktrial.analysis.attribution.function_matching import FunctionMap, function_map
+from ktrial.analysis.attribution.function_matching import (
+    FunctionMap,
+    Functions,
+    function_map,
+    functions_of,
+    map_of,
+    together,
+)
 from ktrial.analysis.attribution.question import AttributionQuestion, question
 from ktrial.analysis.errors import ExplanationError, NotCounted
 from ktrial.analysis.store_queries import profile_of
 from ktrial.errors import KtrialError
-from ktrial.experiment import preflight
 from ktrial.experiment.default_settings import default_values, kept_values
-from ktrial.experiment.jobs import Job, jobs_of, obtained
+from ktrial.experiment.jobs import Job, jobs_of, obtained, system_of
 from ktrial.experiment.observer import Observer
 from ktrial.experiment.resources import Resources, default_resources
-from ktrial.experiment.trial import run_trial
 from ktrial.kernels import Progress, kernel_registry, silent
 from ktrial.kernels.errors import KernelError
 from ktrial.kernels.symbols import function_files
@@ -68,6 +73,10 @@ class StudyKernels:
         self._store, self._record = store, record
         self._made: dict[tuple[str, str, bool, bool], FunctionMap] = {}
         self._cached: dict[str, Kernel] = {}
+        self._profiles: dict[tuple[str, str], Profile | None] = {}
+        self._functions: dict[tuple[int, bool], tuple[Profile, Functions]] = {}
+        self._sums: dict[tuple[int, ...], Functions] = {}
+        self._systems: dict[tuple[str, str], Boot] = {}
 
     @cached_property
     def study(self) -> Study:
@@ -80,6 +89,27 @@ class StudyKernels:
             self._cached[name] = kernel_registry.get(name)
         return self._cached[name]
 
+    def profile(self, treatment: Treatment, workload: str) -> Profile | None:
+        """The treatment's profile of the workload (`profile_of`), read once. Raises StoreError."""
+        key = (treatment.key, workload)
+        if key not in self._profiles:
+            self._profiles[key] = profile_of(self._store, self._record, treatment, workload)
+        return self._profiles[key]
+
+    def functions(self, profile: Profile, files: FunctionFiles) -> Functions:
+        """One of these profiles' functions, with their places in the tree of calls."""
+        key = (id(profile), bool(files.functions))
+        if key not in self._functions:
+            self._functions[key] = profile, functions_of(profile, files, placed=True)
+        return self._functions[key][1]
+
+    def system(self, treatment: Treatment, kernel: Kernel, resources: Resources) -> Boot:
+        """The system that the treatment boots. Raises KernelError, WorkloadError, MachineToolMissing."""
+        key = (treatment.key, kernel.digest)
+        if key not in self._systems:
+            self._systems[key] = system_of(self.study, treatment, kernel, resources)
+        return self._systems[key]
+
     def function_map(
         self, query: AttributionQuestion, files_before: FunctionFiles, files_after: FunctionFiles
     ) -> FunctionMap:
@@ -88,10 +118,21 @@ class StudyKernels:
         old, new = (kernel_name(study, treatment) for treatment in (query.before, query.after))
         key = (old, new, bool(files_before.functions), bool(files_after.functions))
         if key not in self._made:
-            self._made[key] = function_map(self._profiles(old, new), files_before, files_after)
+            pairs = list(self._pairs(old, new))
+            self._made[key] = map_of(
+                self._together([self.functions(before, files_before) for before, _ in pairs]),
+                self._together([self.functions(after, files_after) for _, after in pairs]),
+            )
         return self._made[key]
 
-    def _profiles(self, old: str, new: str) -> Iterator[tuple[Profile, Profile]]:
+    def _together(self, workloads: Sequence[Functions]) -> Functions:
+        """One kernel's functions in all workloads, summed once: the baseline's stand beside every other's."""
+        key = tuple(map(id, workloads))
+        if key not in self._sums:
+            self._sums[key] = together(workloads)
+        return self._sums[key]
+
+    def _pairs(self, old: str, new: str) -> Iterator[tuple[Profile, Profile]]:
         """Each workload's two profiles, of all treatments of the two kernels that differ in nothing else."""
         study = self._record.study
         arms = treatments(study)
@@ -104,9 +145,7 @@ class StudyKernels:
         alike = [pair for pair in pairs if _settings(study, pair[0]) == _settings(study, pair[1])]
         for use in study.workloads:
             for pair in alike or pairs:
-                before, after = (
-                    profile_of(self._store, self._record, treatment, use.label) for treatment in pair
-                )
+                before, after = (self.profile(treatment, use.label) for treatment in pair)
                 if before and after:
                     yield before, after
 
@@ -128,13 +167,10 @@ def explain_record(
     ExplanationError, KernelError, WorkloadError, MachineError, GuestEnded, StoreError.
     """
     query = question(record.study, workload, before, after)
-    stored = [
-        profile_of(store, record, treatment, query.workload) for treatment in (query.before, query.after)
-    ]
-    old, new = stored
+    kernels = kernels or StudyKernels(store, record)
+    old, new = (kernels.profile(treatment, query.workload) for treatment in (query.before, query.after))
     if old and new and (old.qemu, old.cpu_model) == (new.qemu, new.cpu_model):
         trials = [_trial_of(record, treatment, query.workload) for treatment in (query.before, query.after)]
-        kernels = kernels or StudyKernels(store, record)
         why = _why(query, (old, new), (trials[0], trials[1]), guests, kernels, record.kernels)
         return why.model_copy(update={"of_study": comparison_of(record, query)})
     if not guests.run:
@@ -226,8 +262,12 @@ def _why(
         for treatment, trial in zip((query.before, query.after), trials, strict=True)
     ]
     old, new = (function_files(arm.boot.kernel) if arm.boot else FunctionFiles() for arm in arms)
-    mapped = kernels.function_map(query, old, new) if kernels else function_map([profiles], old, new)
-    explanation = explain(profiles[0], profiles[1], old, new, mapped=mapped)
+    if kernels:
+        mapped = kernels.function_map(query, old, new)
+        functions = kernels.functions(profiles[0], old), kernels.functions(profiles[1], new)
+        explanation = explain(*profiles, old, new, mapped=mapped, functions=functions)
+    else:
+        explanation = explain(*profiles, old, new, mapped=function_map([profiles], old, new))
     # With the treatments' names: two settings of one kernel have one boot's label.
     labels = query.labels or (query.before.label, query.after.label)
     sides = zip(("before", "after"), (explanation.before, explanation.after), labels, strict=True)
@@ -282,6 +322,9 @@ def _trial_of(record: StudyRecord, treatment: Treatment, workload: str) -> Trial
 
 def _counted_trials(query: AttributionQuestion, guests: Guests) -> list[Trial]:
     """One trial of each treatment, with the one workload, counted by function."""
+    from ktrial.experiment import preflight  # machines take their time to load, and reports run nothing
+    from ktrial.experiment.trial import run_trial
+
     query = replace(query, study=resolved(query.study))
     machine = guests.machine or machines.find(query.study.machine.kind)
     resources, observer = guests.resources or default_resources(), guests.observer or Observer()
@@ -316,19 +359,22 @@ class _Boots:
         study = kernels.study if kernels else resolved(query.study)
         self._query = replace(query, study=study)
         self._guests = guests
-        self._cached = kernels.cached if kernels else kernel_registry.get
+        self._kernels = kernels
         self._sources = guests.resources or default_resources()
 
     def of(self, treatment: Treatment, trial: Trial | None) -> Boot | None:
         """What the treatment boots; None where that is not there any more, or is another kernel by now."""
         with suppress(KtrialError):  # what is gone is gone: then less can be said
             study = self._query.study
+            kernels = self._kernels
             if self._guests.run or self._guests.resources:
                 kernel = obtained(study, treatment, self._sources, silent)
             else:
-                kernel = self._cached(kernel_name(study, treatment))
+                kernel = (kernels.cached if kernels else kernel_registry.get)(kernel_name(study, treatment))
             if trial is None or trial.provenance.kernel_digest in ("", kernel.digest):
-                return job_of(self._query, treatment, kernel, self._sources).boot
+                if kernels:
+                    return kernels.system(treatment, kernel, self._sources)
+                return system_of(study, treatment, kernel, self._sources)
         return None
 
     def values(self, boot: Boot) -> KernelValues | None:

@@ -152,7 +152,7 @@ def jobs_of(study: Study, treatment: Treatment, kernel: Kernel, resources: Resou
     """
     machine = study.machine
     settings = settings_of(study, treatment, kernel.release)
-    common = _boot(study, treatment, kernel, resources)
+    common = system_of(study, treatment, kernel, resources)
     disk_steps = guest_storage.steps(machine.disk) if machine.disk else ()
     # The machine of this system limits its programs itself; a guest's are limited inside.
     limits = None if machine.kind == _THIS_SYSTEM else machine.cgroup
@@ -198,8 +198,8 @@ def storage_modules(machine: MachineSettings) -> tuple[str, ...]:
     return (*swap, *(guest_storage.modules(machine.disk) if machine.disk else ()))
 
 
-def _boot(study: Study, treatment: Treatment, kernel: Kernel, resources: Resources) -> Boot:
-    """The system that the treatment boots, apart from what single workloads bring."""
+def system_of(study: Study, treatment: Treatment, kernel: Kernel, resources: Resources) -> Boot:
+    """The system that the treatment boots, apart from what single workloads bring. Raises as `jobs_of`."""
     machine, disk = study.machine, study.machine.disk
     module_levels = _levels(study, treatment, FactorKind.MODULE)
     modules = [*machine.modules, *(str(level) for _, level in module_levels if level != AS_IT_IS)]

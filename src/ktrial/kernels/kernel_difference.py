@@ -9,13 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import kconfiglib
 
 from ktrial.kernels import Progress, silent
-from ktrial.kernels.build.patches import BuildSource, source_of
-from ktrial.kernels.build.requests import requested
 from ktrial.kernels.config import ConfigText, config_of, read
 from ktrial.kernels.errors import SourceUnusable
 from ktrial.kernels.kconfig_reader import MenuReader
@@ -29,6 +27,9 @@ from ktrial.model.kernel import (
     OptionChange,
     RenamedOption,
 )
+
+if TYPE_CHECKING:
+    from ktrial.kernels.build.patches import BuildSource
 
 MODULE, BUILT_IN = "module", "built in"
 _KERNEL_VERSION = re.compile(r"\d+\.\d+(?:\.\d+)*(?:-rc\d+)?")
@@ -255,6 +256,8 @@ def rules_of_source(source: str, progress: Progress = silent) -> Rules:
 
     Raises SourceUnusable, NotASource, KernelError, FetchFailed and other KernelErrors.
     """
+    from ktrial.kernels.build.requests import requested  # what builds kernels takes its time to load
+
     return rules_of_build(requested(source, directory=Path.cwd()), progress)
 
 
@@ -263,6 +266,8 @@ def rules_of_build(spec: Build, progress: Progress = silent) -> Rules:
 
     Raises what `rules_of_source` raises, BadPatch, PatchNotApplied.
     """
+    from ktrial.kernels.build.patches import source_of
+
     with tempfile.TemporaryDirectory(prefix="ktrial-kconfig-") as scratch:
         patching, files = Path(scratch) / "patching", Path(scratch) / "files"
         patching.mkdir()
@@ -277,7 +282,7 @@ def rules_of_build(spec: Build, progress: Progress = silent) -> Rules:
         return _rules[key]
 
 
-def _directory(source: BuildSource, files: Path) -> Path:
+def _directory(source: "BuildSource", files: Path) -> Path:
     """Where its Kconfig files lie: in the cache's own copy, or in `files`, made for it."""
     if source.snapshot.unchanging and not source.overlay.files:
         return source.snapshot.directory

@@ -14,6 +14,7 @@ from ktrial.model.machine import BasePrices, ModelCounts
 from ktrial.model.profile import CycleModel, Profile
 
 _COST_OF_A_BYTE = Fraction(CycleModel().string_byte)
+"""In instructions."""
 
 
 class Match(StrEnum):
@@ -158,8 +159,13 @@ class Explanation(Model):
         The cost of a byte is that of `CycleModel`: otherwise a page that is cleared by one instruction would
         stand below all that a few instructions make. Never negative.
         """
-        instructions, in_bytes = abs(self.difference(row)), abs(self.byte_difference(row))
-        return instructions + in_bytes * _COST_OF_A_BYTE if in_bytes else instructions
+        return Fraction(self.rank(row), self._unit * _COST_OF_A_BYTE.denominator)
+
+    def rank(self, row: FunctionDifference) -> int:
+        """The weight as a whole number, of one unit for all rows."""
+        instructions = self._whole(row.before.instructions, row.after.instructions)
+        in_bytes = self._whole(row.before.string_bytes, row.after.string_bytes)
+        return abs(instructions) * _COST_OF_A_BYTE.denominator + abs(in_bytes) * _COST_OF_A_BYTE.numerator
 
     @cached_property
     def byte_total(self) -> Fraction:

@@ -47,7 +47,7 @@ from ktrial.report.call_tree import (
     net_parts,
     tree_of_stacks,
 )
-from ktrial.report.flame_graph import Frames, flame_frames
+from ktrial.report.flame_graph import Frames, frames_of
 from ktrial.report.kernel_diff import followers_of, option_change
 from ktrial.store.store import Store
 
@@ -200,7 +200,7 @@ def explained(
             if abs(part) >= _SMALLEST
         ),
         unexplained=float(explanation.unexplained),
-        frames=flame_frames(laid.old, laid.new, most=most_frames) if laid and most_frames else None,
+        frames=frames_of(laid, most=most_frames) if laid and most_frames else None,
         around=sections(attribution.differences, taken_back),
         causes=tuple(causes(attribution.differences, taken_back)),
         tree=tree_of_stacks(laid, explanation) if laid else None,

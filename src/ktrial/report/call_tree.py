@@ -1,8 +1,9 @@
 """Call stacks of profiles as flame graph tools know them: folded, one line a stack, the outermost first."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from fractions import Fraction
+from itertools import takewhile
 from typing import NamedTuple
 
 from ktrial.format import number_format
@@ -10,12 +11,20 @@ from ktrial.format.sanitize import one_line
 from ktrial.format.table import Cell, Column, Emphasis, Field, Kind, Row, RowKind, Table, number, own, table
 from ktrial.model.attribution import Count, Explanation, FunctionDifference, Match
 from ktrial.model.comparison import Verdict
-from ktrial.model.profile import PROGRAM, UNKNOWN, FunctionCount, Profile, RegionCounts
+from ktrial.model.profile import PROGRAM, UNKNOWN, FunctionCount, Profile
+from ktrial.report.stack_tree import (
+    ROOT,
+    Counted,
+    LaidStacks,
+    OwnCounts,
+    Stacks,
+    StackTree,
+    counted_of,
+    first_of,
+    laid,
+    stacks_in,
+)
 
-Stack = tuple[str, ...]
-"""Names of functions, the outermost first."""
-Stacks = dict[Stack, Fraction]
-"""Stack → instructions per operation that its last function ran itself."""
 Naming = Callable[[FunctionCount], str]
 _JOINED = frozenset({Match.MERGED, Match.SPLIT})
 _NO_FILE = "(vDSO, generated code)"
@@ -29,18 +38,22 @@ def shown_name(function: FunctionCount) -> str:
 
 def stacks(profile: Profile, name_of: Naming = shown_name) -> Stacks:
     """The profile's stacks. Where calls were not followed, every function is a stack of its own."""
-    counted: dict[Stack, int] = {}
-    for stack, instructions in _counted(profile, name_of):
+    return stacks_in(counted(profile, name_of))
+
+
+def counted(profile: Profile, name_of: Naming = shown_name) -> Counted:
+    """The same as a tree."""
+    tree, own = StackTree(), OwnCounts()
+    for node, instructions in _counted(profile, tree, name_of):
         if instructions:
-            counted[stack] = counted.get(stack, 0) + instructions
-    return {stack: Fraction(instructions, profile.operations) for stack, instructions in counted.items()}
+            own[node] = own.get(node, 0) + instructions
+    return Counted(tree, own, profile.operations)
 
 
 def stacks_of_both(before: Profile, after: Profile, explanation: Explanation) -> tuple[Stacks, Stacks]:
     """The stacks of two profiles, with one name for what the explanation takes for one function."""
-    old = _row_names(explanation, lambda row: row.before)
-    new = _row_names(explanation, lambda row: row.after)
-    return stacks(before, _naming(old)), stacks(after, _naming(new))
+    old, new = _namings(explanation)
+    return stacks(before, old), stacks(after, new)
 
 
 def folded(profile: Profile) -> Iterator[str]:
@@ -62,34 +75,40 @@ def folded_pair(before: Stacks, after: Stacks, operations: int) -> Iterator[str]
         yield f"{';'.join(stack)} {' '.join(map(str, counts))}"
 
 
-def _counted(profile: Profile, name_of: Naming) -> Iterator[tuple[Stack, int]]:
+def _counted(profile: Profile, tree: StackTree, name_of: Naming) -> Iterator[tuple[int, int]]:
+    """Node and instructions, some of them more than once."""
     region = profile.region
-    if region.nodes is None:
-        yield from (((name_of(function),), function.instructions) for function in region.functions)
-        yield from _programs(profile, region.program)
-        return
-    paths = _paths(region, name_of)
-    for index, (path, node) in enumerate(zip(paths, region.nodes, strict=True)):
-        if index == 1:
-            yield from _programs(profile, node.instructions)
-        else:
-            yield path, node.instructions
-
-
-def _paths(region: RegionCounts, name_of: Naming) -> list[Stack]:
     names = [name_of(function) for function in region.functions]
-    paths: list[Stack] = [(UNKNOWN,), (PROGRAM,)]
-    for node in (region.nodes or ())[2:]:
-        above = () if node.parent == 0 else paths[node.parent]
-        paths.append((*above, names[node.function]))
-    return paths
+    if region.nodes is None:
+        for name, function in zip(names, region.functions, strict=True):
+            yield tree.called(ROOT, name), function.instructions
+        yield from _programs(profile, tree, region.program)
+        return
+    unknown, program, *following = region.nodes
+    places = [ROOT, tree.called(ROOT, PROGRAM)]
+    yield tree.called(ROOT, UNKNOWN), unknown.instructions
+    yield from _programs(profile, tree, program.instructions)
+    for node in following:
+        # The first node stands for what was entered from outside.
+        place = tree.called(places[node.parent], names[node.function])
+        places.append(place)
+        yield place, node.instructions
 
 
-def _programs(profile: Profile, instructions: int) -> Iterator[tuple[Stack, int]]:
+def _programs(profile: Profile, tree: StackTree, instructions: int) -> Iterator[tuple[int, int]]:
     """User mode by program; what no program is known for stands in the frame of all of them."""
+    whole = tree.called(ROOT, PROGRAM)
     for program in profile.programs:
-        yield (PROGRAM, _name(program.program or _NO_FILE)), program.instructions
-    yield (PROGRAM,), instructions - sum(program.instructions for program in profile.programs)
+        yield tree.called(whole, _name(program.program or _NO_FILE)), program.instructions
+    yield whole, instructions - sum(program.instructions for program in profile.programs)
+
+
+def _namings(explanation: Explanation) -> tuple[Naming, Naming]:
+    """How functions of the two are called."""
+    return (
+        _naming(_row_names(explanation, lambda row: row.before)),
+        _naming(_row_names(explanation, lambda row: row.after)),
+    )
 
 
 def _row_names(
@@ -121,52 +140,8 @@ def _name(text: str) -> str:
 
 
 def aligned(before: Stacks, after: Stacks) -> Stacks:
-    """The stacks of `before`, with the functions in them that only `after` runs, where the callers agree.
-
-    A function that only `before` runs stands where it did, with its own instructions; what it called is under
-    the same callers as in `after`, if it is called there. Nothing is lost: the sum is that of `before`.
-    """
-    common = _functions(before) & _functions(after)
-    places = _places(after, common)
-    counted: Stacks = {}
-    for stack, instructions in before.items():
-        place = _place(stack, common, places)
-        counted[place] = counted[place] + instructions if place in counted else instructions
-    return counted
-
-
-def _functions(stacks: Stacks) -> set[str]:
-    return {name for stack in stacks for name in stack}
-
-
-def _places(after: Stacks, common: set[str]) -> dict[Stack, Stack]:
-    """Path without functions of one kernel only → the path in `after` that is taken for it: the heaviest."""
-    weights: dict[Stack, float] = {}
-    for stack, instructions in after.items():
-        weight = float(instructions)
-        for end in range(1, len(stack) + 1):
-            path = stack[:end]
-            weights[path] = weights.get(path, 0.0) + weight
-    places: dict[Stack, Stack] = {}
-    for path in sorted(weights, key=lambda path: (-weights[path], path)):
-        if path[-1] in common:
-            places.setdefault(_without(path, common), path)
-    return places
-
-
-def _place(stack: Stack, common: set[str], places: dict[Stack, Stack]) -> Stack:
-    shared = _without(stack, common)
-    count = len(shared)
-    for end in range(len(stack), 0, -1):
-        if stack[end - 1] in common:
-            if outer := places.get(shared[:count]):
-                return (*outer, *stack[end:])
-            count -= 1
-    return stack
-
-
-def _without(path: Stack, common: set[str]) -> Stack:
-    return tuple(name for name in path if name in common)
+    """The stacks of `before`, with the functions in them that only `after` runs (`stack_tree.laid`)."""
+    return first_of(laid(counted_of(before), counted_of(after)))
 
 
 # A difference along the tree of calls: net, with all that a function calls. What cancels below is one row.
@@ -205,15 +180,6 @@ class NetRow(NamedTuple):
     """The part of the difference that no row below it has: its own, and what is too small or cancels."""
 
 
-class LaidStacks(NamedTuple):
-    """The stacks of two profiles, those of the first with the functions in them that only the second runs."""
-
-    old: Stacks
-    new: Stacks
-    in_old: frozenset[str]
-    """The functions that the first runs."""
-
-
 class CallTree(NamedTuple):
     """The rows, callers first: `remainder` of all of them, and what no row has, sum to the difference."""
 
@@ -226,28 +192,33 @@ class CallTree(NamedTuple):
     """What no row has."""
 
 
-@dataclass
 class _Node:
-    name: str = ""
-    exclusive: list[int] = field(default_factory=lambda: [0, 0])
-    """Instructions of the function itself, in the first and the second."""
-    below: list[int] = field(default_factory=lambda: [0, 0])
-    """The same with all that it calls."""
-    ran: list[bool] = field(default_factory=lambda: [False, False])
-    in_side: list[bool] = field(default_factory=lambda: [True, True])
-    """Whether each of the two runs it anywhere: the first's stacks are laid on what only the second runs."""
-    calls: "dict[str, _Node]" = field(default_factory=dict)
-    joined: bool = False
-    """It stands for several functions."""
+    """A function at its place in both trees; counts are in instructions of one number of operations."""
 
-    @property
-    def net(self) -> int:
-        return self.below[1] - self.below[0]
+    __slots__ = ("below", "calls", "in_old", "joined", "name", "net", "own_net", "ran", "ranked")
+
+    def __init__(
+        self, name: str, below: tuple[int, int], own_net: int, ran: tuple[bool, bool], *, in_old: bool = True
+    ) -> None:
+        self.name = name
+        self.below = below
+        """What it and all that it calls ran, in the first and the second."""
+        self.net = below[1] - below[0]
+        self.own_net = own_net
+        """The difference of the function itself."""
+        self.ran = ran
+        self.in_old = in_old
+        """Whether the first runs it anywhere: its stacks are laid on what only the second runs."""
+        self.calls: dict[str, _Node] = {}
+        self.joined = False
+        """It stands for several functions."""
+        self.ranked: list[_Node] | None = None
+        """What it calls and may have a row, the largest first, once that was asked for."""
 
     @property
     def sides(self) -> tuple[bool, bool]:
         """Whether it is called at this place in each."""
-        return self.ran[0] and self.in_side[0], self.ran[1] and self.in_side[1]
+        return self.ran[0] and self.in_old, self.ran[1]
 
 
 def call_tree(before: Profile, after: Profile, explanation: Explanation, most: int = MOST) -> CallTree | None:
@@ -262,16 +233,16 @@ def call_tree(before: Profile, after: Profile, explanation: Explanation, most: i
 
 def laid_stacks(before: Profile, after: Profile, explanation: Explanation) -> LaidStacks:
     """The stacks of both, those of the first laid on the second's."""
-    old, new = stacks_of_both(before, after, explanation)
-    return LaidStacks(aligned(old, new), new, frozenset(name for stack in old for name in stack))
+    old, new = _namings(explanation)
+    return laid(counted(before, old), counted(after, new))
 
 
-def tree_of_stacks(laid: LaidStacks, explanation: Explanation, most: int = MOST) -> CallTree | None:
+def tree_of_stacks(both: LaidStacks, explanation: Explanation, most: int = MOST) -> CallTree | None:
     """The same of stacks that were laid on each other before."""
     if not explanation.total:
         return None
     unit = explanation.before.operations * explanation.after.operations
-    root = _tree(laid, unit)
+    root = _tree(both, unit)
     smallest = max(abs(root.net) * _SMALLEST, root.below[1] * _SMALLEST_OF_ALL)
     _join(root, smallest)
     while len(rows := tuple(_below(root, 0, smallest, unit, root.net))) > most:
@@ -282,26 +253,22 @@ def tree_of_stacks(laid: LaidStacks, explanation: Explanation, most: int = MOST)
     return CallTree(rows, *means, float(gross), (root.net - top) / unit)
 
 
-def _tree(laid: LaidStacks, unit: int) -> _Node:
+def _tree(both: LaidStacks, unit: int) -> _Node:
     """With all counts in instructions of `unit` operations, which are whole numbers."""
-    root = _Node()
-    functions = (laid.in_old, frozenset(name for stack in laid.new for name in stack))
-    for side, counted in enumerate((laid.old, laid.new)):
-        for stack, instructions in counted.items():
-            count = instructions.numerator * (unit // instructions.denominator)
-            node = root
-            for name in stack:
-                node.below[side] += count
-                called = node.calls.get(name)
-                if called is None:
-                    called = node.calls[name] = _Node(
-                        name, in_side=[name in side_functions for side_functions in functions]
-                    )
-                node = called
-                node.ran[side] = True
-            node.below[side] += count
-            node.exclusive[side] += count
-    return root
+    tree, (own_old, own_new) = both.tree, both.own
+    times_old, times_new = (unit // operations for operations in both.operations)
+    old, new = (tree.sums(own) for own in both.own)
+    ran_old, ran_new = (tree.ran(own) for own in both.own)
+    nodes: dict[int, _Node] = {}
+    for place, name in enumerate(tree.names):
+        ran = (bool(ran_old[place]), bool(ran_new[place]))
+        if place == ROOT or any(ran):
+            own_net = own_new.get(place, 0) * times_new - own_old.get(place, 0) * times_old
+            below = (old[place] * times_old, new[place] * times_new)
+            node = nodes[place] = _Node(name, below, own_net, ran, in_old=name in both.in_old)
+            if place != ROOT:
+                nodes[tree.callers[place]].calls[name] = node
+    return nodes[ROOT]
 
 
 def _join(node: _Node, smallest: float) -> None:
@@ -312,7 +279,8 @@ def _join(node: _Node, smallest: float) -> None:
     gone = [called for called in large if called.sides == (True, False)]
     come = [called for called in large if called.sides == (False, True)]
     if gone and come and _cancel((*gone, *come)) and not node.joined:
-        joined = _Node(f"{_names(gone)} → {_names(come)}", ran=[True, True], joined=True)
+        joined = _Node(f"{_names(gone)} → {_names(come)}", (0, 0), 0, (True, True))
+        joined.joined = True
         for called in (*gone, *come):
             del node.calls[called.name]
             _add(joined, called)
@@ -336,15 +304,16 @@ def _names(nodes: Sequence[_Node]) -> str:
 
 def _add(node: _Node, added: _Node) -> None:
     """Add what the other has, and all below it, by name."""
-    for side in (0, 1):
-        node.exclusive[side] += added.exclusive[side]
-        node.below[side] += added.below[side]
+    node.below = (node.below[0] + added.below[0], node.below[1] + added.below[1])
+    node.net += added.net
+    node.own_net += added.own_net
     for name, called in added.calls.items():
         if name not in node.calls:
             node.calls[name] = called
         else:
             _add(node.calls[name], called)
-            node.calls[name].ran = [any(pair) for pair in zip(node.calls[name].ran, called.ran, strict=True)]
+            before, after = node.calls[name].ran
+            node.calls[name].ran = (before or called.ran[0], after or called.ran[1])
 
 
 def _below(node: _Node, depth: int, smallest: float, unit: int, total: int) -> Iterator[NetRow]:
@@ -378,12 +347,12 @@ def _shown(node: _Node, smallest: float) -> Sequence[_Node]:
     What only one of the two calls here, and the function's own part (into which callees are inlined), are
     taken together: where they cancel they are left to the function's rest.
     """
-    both = [called for called in node.calls.values() if all(called.sides)]
-    alone = [called for called in node.calls.values() if not all(called.sides)]
-    own_net = node.exclusive[1] - node.exclusive[0]
-    every = both if _cancel(alone, own_net) and not node.joined else both + alone
-    large = [called for called in every if abs(called.net) >= smallest]
-    return sorted(large, key=lambda called: (-abs(called.net), called.name))
+    if node.ranked is None:
+        both = [called for called in node.calls.values() if all(called.sides)]
+        alone = [called for called in node.calls.values() if not all(called.sides)]
+        every = both if _cancel(alone, node.own_net) and not node.joined else both + alone
+        node.ranked = sorted(every, key=lambda called: (-abs(called.net), called.name))
+    return list(takewhile(lambda called: abs(called.net) >= smallest, node.ranked))
 
 
 # The few places that a difference comes from, for a sentence: net, none inside another, none that cancel.

@@ -9,7 +9,6 @@ for Python was found that draws a difference as one file, and none that shows bo
 import json
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -19,7 +18,8 @@ from ktrial.format import number_format
 from ktrial.format.sanitize import one_line, printable, shortened
 from ktrial.model.attribution import Explanation
 from ktrial.model.profile import Profile
-from ktrial.report.call_tree import Stack, Stacks, aligned, stacks, stacks_of_both
+from ktrial.report.call_tree import laid_stacks, stacks
+from ktrial.report.stack_tree import LaidStacks, Sizes, Stacks, beside
 from ktrial.report.templating import environment, text_of
 
 SMALLEST = 0.0001
@@ -86,8 +86,7 @@ def of_difference(
     before: Profile, after: Profile, explanation: Explanation, width: Width = Width.AFTER
 ) -> str:
     """The differential flame graph of what `explanation` explains: an SVG file that needs nothing else."""
-    old, new = stacks_of_both(before, after, explanation)
-    drawn = flame_frames(aligned(old, new), new, SMALLEST)
+    drawn = frames_of(laid_stacks(before, after, explanation), SMALLEST)
     return _draw(drawn, _title(explanation), _heading(explanation), width, difference=True, alone=True)
 
 
@@ -294,75 +293,29 @@ ALL = "all"
 """The frame below all others."""
 
 
-@dataclass
-class _Node:
-    name: str
-    exclusive: list[float] = field(default_factory=lambda: [0.0, 0.0])
-    inclusive: list[float] = field(default_factory=lambda: [0.0, 0.0])
-    callees: dict[str, "_Node"] = field(default_factory=dict)
-
-
 def flame_frames(before: Stacks, after: Stacks, limit: float = 0.0, most: int | None = None) -> Frames:
-    """Both sides' stacks as one tree, callees in the order of their names.
+    """Both sides' stacks as one tree, callees in the order of their names (`frames_of`)."""
+    return frames_of(beside(before, after), limit, most)
+
+
+def frames_of(both: LaidStacks, limit: float = 0.0, most: int | None = None) -> Frames:
+    """The frames of two profiles, callees in the order of their names.
 
     `limit`: a frame is left out, with its callees, where it is below this fraction of each profile and its
     difference below this fraction of the whole difference. `most`: the limit is raised until no more frames
     than so many are left.
     """
-    root = _Node(ALL)
-    for side, counted in enumerate((before, after)):
-        for stack, instructions in counted.items():
-            _add(root, stack, side, float(instructions))
+    sizes = Sizes(both)
     least = limit
-    reaches = sorted((reach for _, _, _, reach in _walk(root, 0.0)), reverse=True)
+    reaches = sorted((reach for reach in sizes.reaches if reach > 0), reverse=True)
     if most is not None and len(reaches) > most:
         # Of frames that are equally large, all or none.
         least = max(least, min((reach for reach in reaches if reach > reaches[most]), default=1.0))
     drawn = tuple(
-        FlameFrame(node.name, parent, depth, _sides(node.exclusive), _sides(node.inclusive))
-        for node, parent, depth, _ in _walk(root, least)
+        FlameFrame(place.name or ALL, place.caller, place.depth, Sides(*place.own), Sides(*place.whole))
+        for place in sizes.drawn(least)
     )
     return Frames(drawn, len(reaches) - len(drawn), least)
-
-
-def _add(root: _Node, stack: Stack, side: int, instructions: float) -> None:
-    node = root
-    node.inclusive[side] += instructions
-    for name in stack:
-        callee = node.callees.get(name)
-        if callee is None:
-            callee = node.callees[name] = _Node(name)
-        node = callee
-        node.inclusive[side] += instructions
-    node.exclusive[side] += instructions
-
-
-def _walk(root: _Node, least: float) -> Iterator[tuple[_Node, int, int, float]]:
-    """Node, index of its caller, depth, and the limit up to which it is drawn; callers before callees.
-
-    Not by recursion: stacks may be deep.
-    """
-    wholes = _sizes(root)
-    waiting = [(root, -1, 0, 1.0)]
-    index = 0
-    while waiting:
-        node, parent, depth, reach = waiting.pop()
-        yield node, parent, depth, reach
-        for callee in sorted(node.callees.values(), key=lambda callee: callee.name, reverse=True):
-            shares = [size / total for size, total in zip(_sizes(callee), wholes, strict=True) if total]
-            reached = min(reach, max(shares, default=0.0))
-            if reached > 0 and reached >= least:
-                waiting.append((callee, index, depth + 1, reached))
-        index += 1
-
-
-def _sizes(node: _Node) -> tuple[float, ...]:
-    """In the two profiles, and of their difference."""
-    return *node.inclusive, abs(node.inclusive[1] - node.inclusive[0])
-
-
-def _sides(values: list[float]) -> Sides:
-    return Sides(values[0], values[1])
 
 
 # Flame graphs of a page as their frames: its script draws each when it is opened.

@@ -12,8 +12,8 @@ from ktrial.format.table import Cell as TableCell
 from ktrial.format.table import Column, Kind, Row, RowKind, Table
 from ktrial.model.series_result import Alone, SeriesCell, SeriesResult, Step
 from ktrial.report import flame_graph
-from ktrial.report.call_tree import LaidStacks, laid_stacks
-from ktrial.report.flame_graph import flame_frames
+from ktrial.report.call_tree import laid_stacks
+from ktrial.report.flame_graph import frames_of
 from ktrial.report.markdown import block, code, grid, prose
 from ktrial.report.patch_series import (
     alone_lines,
@@ -32,6 +32,7 @@ from ktrial.report.patch_series import (
     sums,
     title,
 )
+from ktrial.report.stack_tree import LaidStacks
 from ktrial.report.templating import environment, page_script, style_of
 
 # The table of a series: a row a patch, a column for each workload that has something to tell.
@@ -225,7 +226,7 @@ def _graphs(result: SeriesResult) -> Iterator[Graph]:
     for cell in cells:
         if laid := _laid(cell):
             title = f"{_patch(result, cell)}: {cell.workload} {cell_text(cell)}"
-            drawn = flame_frames(laid.old, laid.new, most=most)
+            drawn = frames_of(laid, most=most)
             yield Graph(title, Markup(flame_graph.frames_in_page(drawn, title)))
 
 

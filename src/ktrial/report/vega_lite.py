@@ -1,7 +1,7 @@
 """Vega-Lite specifications as plain data, and SVG made of them: small, named, the same every time.
 
 Altair copies each part of a chart several times: with its import, a fifth of the CPU time of `ktrial report`.
-Tests compare every chart with Vega-Lite's schema.
+Tests compare every chart with Vega-Lite's schema. `chart_drawing` draws most, and vl-convert the others.
 """
 
 import re
@@ -10,6 +10,7 @@ from html import escape
 from typing import Any, TypeAlias
 
 from ktrial.format.sanitize import one_line
+from ktrial.report import chart_drawing
 
 Specification: TypeAlias = dict[str, Any]
 """A chart, or a part of one: https://vega.github.io/vega-lite/docs/spec.html."""
@@ -17,7 +18,7 @@ Rows: TypeAlias = Sequence[dict[str, Any]]
 
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 _TAG = re.compile(r"<[^<>]+>")
-_NUMBER = re.compile(r"-?\d+\.\d{3,}")
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?e-\d+|-?\d+\.\d{3,}")
 
 _NOISE = re.compile(
     r' (?:role|aria-[a-z]+|class|pointer-events|stroke-miterlimit|version|xmlns:xlink)="[^"]*"|'
@@ -72,10 +73,19 @@ def inline_svg(chart: Specification, name: str, title: str, description: str) ->
     No text in the chart may hold control characters (format.sanitize.one_line takes them out): vl-convert
     ends the whole process on one.
     """
-    drawn = _TAG.sub(lambda tag: _cleaned(tag[0], name), as_svg(chart))
+    drawn = elements(chart, name, by_vega=not chart_drawing.is_drawn(chart))
+    return _SIZE.sub(lambda root: _opening(root[1], name, title, description), drawn, count=1)
+
+
+def elements(chart: Specification, name: str, *, by_vega: bool) -> str:
+    """The chart without what says nothing. `by_vega`: vl-convert draws it, else `chart_drawing`."""
+    if by_vega:
+        drawn = _TAG.sub(lambda tag: _cleaned(tag[0], name), as_svg(chart))
+    else:
+        drawn = chart_drawing.drawing(chart)
     while (emptied := _EMPTY.sub("", drawn)) != drawn:
         drawn = emptied
-    return _SIZE.sub(lambda root: _opening(root[1], name, title, description), drawn, count=1)
+    return drawn
 
 
 def as_svg(chart: Specification) -> str:
@@ -86,7 +96,7 @@ def as_svg(chart: Specification) -> str:
 
 
 def _cleaned(tag: str, name: str) -> str:
-    short = _NUMBER.sub(lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), tag)
+    short = _NUMBER.sub(lambda pixels: chart_drawing.number(float(pixels[0])), tag)
     return _ID.sub(rf"\g<1>{name}-", _NOISE.sub("", short))
 
 

@@ -46,7 +46,10 @@ def variability(pairs: Sequence[PairedArms], margin: float, alpha: float = 0.05)
         if (both := pair.both)
     ]
     findings: dict[int, list[Variability]] = {place: [] for place in range(len(usable))}
-    spreads = _held({place: spread_p(*logs, FLOOR * margin) for place, (_, logs) in enumerate(usable)}, alpha)
+    # Where no spread matters, no test is needed: they load SciPy, a third of a second.
+    matters = any(max(_spreads(pair, logs)) > margin for pair, logs in usable)
+    tested = enumerate(usable if matters else [])
+    spreads = _held({place: spread_p(*logs, FLOOR * margin) for place, (_, logs) in tested}, alpha)
     for place, p in spreads.items():
         pair, logs = usable[place]
         # What is exchanged was chosen by the same numbers: half of the level makes up for that.
@@ -164,10 +167,16 @@ def _most(level: float) -> float:
     return max(1.0, level * (1 + _DRAWS))
 
 
-def _finding(pair: PairedArms, logs: tuple[Array, Array], p: float) -> Variability:
-    """That one of the two scatters more."""
+def _spreads(pair: PairedArms, logs: tuple[Array, Array]) -> tuple[float, float]:
+    """Both arms' spreads: the range of exact numbers, the standard deviation of others; as fractions."""
     exact = pair.mode in EXACT_MODES
     below, above = (math.expm1(float(np.ptp(arm))) if exact else float(np.std(arm, ddof=1)) for arm in logs)
+    return below, above
+
+
+def _finding(pair: PairedArms, logs: tuple[Array, Array], p: float) -> Variability:
+    """That one of the two scatters more."""
+    below, above = _spreads(pair, logs)
     return Variability(
         workload=pair.workload,
         metric=pair.metric.name,

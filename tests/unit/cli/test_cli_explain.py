@@ -112,7 +112,7 @@ class World:
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> World:
     made = World(tmp_path)
-    monkeypatch.setattr("ktrial.experiment.explain.run_trial", made.run_trial)
+    monkeypatch.setattr("ktrial.experiment.trial.run_trial", made.run_trial)
     monkeypatch.setattr("ktrial.experiment.explain.default_resources", made.resources)
     monkeypatch.setattr("ktrial.machines.find", lambda name: made.machine)
     monkeypatch.setenv("KTRIAL_STORE", str(made.store))

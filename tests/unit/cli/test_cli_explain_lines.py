@@ -57,7 +57,7 @@ def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> World:
         monkeypatch.setattr(f"ktrial.experiment.source_lines.{name}", stand_in)
     for room in ("explain", "source_lines"):
         monkeypatch.setattr(f"ktrial.experiment.{room}.default_resources", made.resources)
-    monkeypatch.setattr("ktrial.experiment.explain.run_trial", made.run_trial)
+    monkeypatch.setattr("ktrial.experiment.trial.run_trial", made.run_trial)
     monkeypatch.setattr("ktrial.machines.find", lambda name: made.machine)
     monkeypatch.setenv("KTRIAL_STORE", str(made.store))
     return made

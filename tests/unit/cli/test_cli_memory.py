@@ -13,6 +13,7 @@ from tests.support.memory_groups import memory_group
 from tests.support.recorded_studies import cases
 from tests.support.report_records import FIVE, a_record
 from tests.support.stored_results import a_store
+from tests.unit.report.test_report_scaling import a_record as a_scaling_record
 
 from ktrial.cli.error_handling import CheckEndings, ErrorHandling
 from ktrial.store.store import open_store
@@ -25,14 +26,18 @@ KB, MB = 1 << 10, 1 << 20
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An exact study, 1, and one in real time, 2."""
+    """An exact study, 1, one in real time, 2, and one over numbers of CPUs, 3."""
     location = a_store(tmp_path_factory.mktemp("store"), a_record(FIVE))
     timed = cases()["in real time"]
     with open_store(location) as opened:
         number = opened.study(timed.study)
         for trial in timed.trials:
             opened.add_trial(number, trial)
-    assert number == 2
+        in_parallel = a_scaling_record(tmp_path_factory.mktemp("scaling"), seeds=1)
+        third = opened.study(in_parallel.study)
+        for trial in in_parallel.trials:
+            opened.add_trial(third, trial)
+    assert (number, third) == (2, 3)
     return location
 
 
@@ -63,7 +68,7 @@ def ran(
 @pytest.fixture(scope="module")
 def outputs(store: Path) -> dict[str, str]:
     """What the commands print that have all the memory there is."""
-    commands = ("show 1", "show 2", "report 1")
+    commands = ("show 1", "show 2", "report 1", "report 3")
     ended = {words: ran(store, *words.split()) for words in commands}
     assert {words: command.returncode for words, command in ended.items()} == dict.fromkeys(commands, 0)
     return {words: command.stdout for words, command in ended.items()}
@@ -84,7 +89,7 @@ def outputs(store: Path) -> dict[str, str]:
         ("report 1", 100_000),
         ("report 1", 300_000),
         ("report 1", 2_000_000),
-        ("report 1", 72_000_000),
+        ("report 3", 72_000_000),
     ],
 )
 def test_a_command_does_what_it_should_or_says_in_one_line_that_memory_is_missing(
@@ -103,7 +108,7 @@ def test_a_command_does_what_it_should_or_says_in_one_line_that_memory_is_missin
 
 @pytest.mark.parametrize(
     ("words", "limit"),
-    [("show 1", 150_000), ("show 2", 600_000), ("report 1", 72_000_000)],
+    [("show 1", 150_000), ("show 2", 600_000), ("report 1", 2_000_000), ("report 3", 72_000_000)],
 )
 def test_what_is_said_to_be_enough_is_enough(words: str, limit: int, store: Path) -> None:
     command = ran(store, *words.split(), address_space=limit * KB)
@@ -111,10 +116,10 @@ def test_what_is_said_to_be_enough_is_enough(words: str, limit: int, store: Path
 
 
 def test_charts_that_cannot_be_drawn_are_told_with_what_needs_none(store: Path) -> None:
-    command = ran(store, "report", "1", address_space=2_000_000 * KB)
+    command = ran(store, "report", "3", address_space=2_000_000 * KB)
     assert "vl-convert, which draws charts: it needs 68 GB of address space" in command.stderr
     assert "ktrial report --markdown" in command.stderr
-    assert ran(store, "report", "1", "--markdown", address_space=2_000_000 * KB).returncode == 0
+    assert ran(store, "report", "3", "--markdown", address_space=2_000_000 * KB).returncode == 0
 
 
 def caused_by(cause: BaseException) -> Exception:

@@ -12,8 +12,9 @@ from ktrial.analysis.attribution.decomposition import explain
 from ktrial.machines.qemu import plugin
 from ktrial.model.profile import Profile
 from ktrial.report import flame_graph
-from ktrial.report.call_tree import Stacks, aligned, folded, folded_pair, stacks, stacks_of_both
+from ktrial.report.call_tree import aligned, folded, folded_pair, stacks, stacks_of_both
 from ktrial.report.flame_graph import Width, flame_frames
+from ktrial.report.stack_tree import Stacks
 
 SVG = "{http://www.w3.org/2000/svg}"
 

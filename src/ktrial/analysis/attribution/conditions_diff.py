@@ -20,7 +20,7 @@ from ktrial.model.attribution import (
     ValueDifference,
 )
 from ktrial.model.design import FactorKind, Treatment
-from ktrial.model.kernel import KernelDifference
+from ktrial.model.kernel import Kernel, KernelDifference
 from ktrial.model.machine import Boot
 from ktrial.model.study import Study
 from ktrial.model.trial import OPERATIONS, Trial
@@ -135,16 +135,26 @@ def _options(
     unknowns: _Unknowns,
     kernels: Sequence[KernelDifference],
 ) -> tuple[OptionDifference, ...]:
-    configs: list[ConfigSide] = []
-    for arm in (before, after):
-        config = known_of(arm.boot.kernel, None) if arm.boot else None
-        if config is None:
+    kernels_booted = [arm.boot.kernel if arm.boot else None for arm in (before, after)]
+    for arm, kernel in zip((before, after), kernels_booted, strict=True):
+        if kernel is None or _known(kernel) is None:
             unknowns.unknown.append(f"options: the configuration of {arm.treatment.label} is not known")
             return ()
-        configs.append(config)
-    pair = paired(configs[0], configs[1])
-    follows = _follows(kernels, before, after)
-    return differing_options(explanation, pair.before.config, pair.after.config, follows)
+    pair = _paired(*filter(None, kernels_booted))
+    return differing_options(explanation, *pair, _follows(kernels, before, after))
+
+
+@lru_cache(maxsize=16)
+def _known(kernel: Kernel) -> ConfigSide | None:
+    return known_of(kernel, None)
+
+
+@lru_cache(maxsize=16)
+def _paired(before: Kernel, after: Kernel) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    """Both kernels' options, under one name where they were renamed."""
+    sides = list(filter(None, map(_known, (before, after))))
+    pair = paired(sides[0], sides[1])
+    return pair.before.config, pair.after.config
 
 
 def _follows(
@@ -404,9 +414,8 @@ def differing_options(
     weights = heavy_subsystems(explanation)
     order = [*weights, ALL_CODE]
     groups: dict[str, list[str]] = {}
-    for option in sorted(before.keys() | after.keys()):
-        if before.get(option) != after.get(option):
-            groups.setdefault(follows.get(option, option), []).append(option)
+    for option in sorted({option for option, _ in before.items() ^ after.items()}):
+        groups.setdefault(follows.get(option, option), []).append(option)
     differing = []
     for option, together in groups.items():
         owners = {owner for member in together for owner in _owners(member, weights)}
@@ -432,23 +441,28 @@ def differing_options(
 
 def heavy_subsystems(explanation: Explanation) -> list[str]:
     """Subsystems that make at least 1 % of the differences, taken without their signs; the heaviest first."""
-    sums: dict[str, float] = {}
+    sums: dict[str, int] = {}
     for row in explanation.rows:
-        sums[row.subsystem] = sums.get(row.subsystem, 0.0) + float(explanation.weight(row))
+        sums[row.subsystem] = sums.get(row.subsystem, 0) + explanation.rank(row)
     least = _SMALLEST_PART * sum(sums.values())
     heavy = [name for name, weight in sums.items() if weight and weight >= least]
     return sorted(heavy, key=lambda name: (-sums[name], name))
 
 
 def _owners(option: str, heavy: Iterable[str]) -> tuple[str, ...]:
+    owners = _all_owners(option)
+    return (ALL_CODE,) if ALL_CODE in owners else tuple(name for name in heavy if name in owners)
+
+
+@lru_cache(maxsize=65536)
+def _all_owners(option: str) -> frozenset[str]:
+    """Whatever may own the option; of what changes all code, that alone."""
     name = option.removeprefix("CONFIG_")
     if _NO_CHOICE.fullmatch(name):
-        return ()
+        return frozenset()
     if _PATTERNS[ALL_CODE].fullmatch(name):
-        return (ALL_CODE,)
-    return tuple(
-        subsystem for subsystem in heavy if subsystem in _PATTERNS and _PATTERNS[subsystem].fullmatch(name)
-    )
+        return frozenset({ALL_CODE})
+    return frozenset(subsystem for subsystem, pattern in _PATTERNS.items() if pattern.fullmatch(name))
 
 
 # Which subsystem a setting belongs to, told by where it is, and which measured numbers it decides: where it

@@ -24,16 +24,18 @@ def explain(
     files_after: FunctionFiles = _NOTHING_KNOWN,
     *,
     mapped: FunctionMap | None = None,
+    functions: tuple[Functions, Functions] | None = None,
 ) -> Explanation:
     """Every function's part in the difference, the heaviest first. Raises ValueError: other workloads.
 
     `files_before`, `files_after`: what is known of the two kernels' functions; they tell subsystems, and
     whether a function that did not run is there at all. `mapped`: which function is which, over several
-    workloads of the two kernels; else these two profiles alone tell it.
+    workloads of the two kernels; else these two profiles alone tell it. `functions`: those of the profiles
+    (`functions_of`), where they are known.
     """
     if before.workload != after.workload:
         raise ValueError(f"{before.workload} and {after.workload} are not one workload")
-    old, new = functions_of(before, files_before), functions_of(after, files_after)
+    old, new = functions or (functions_of(before, files_before), functions_of(after, files_after))
     mapped = mapped or function_map([(before, after)], files_before, files_after)
     rows = [_row(pair, old, new) for pair in mapped.in_workload(old, new)]
     if not (before.region.cpus or after.region.cpus):
@@ -46,7 +48,7 @@ def explain(
         rows=(),
         prices=before.prices if before.prices == after.prices else None,
     )
-    ranked = sorted(rows, key=lambda row: (-explanation.weight(row), row.function, row.module))
+    ranked = sorted(rows, key=lambda row: (-explanation.rank(row), row.function, row.module))
     return explanation.model_copy(update={"rows": tuple(ranked)})
 
 

@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 
 from ktrial.analysis.attribution.subsystems import LOCKS, subsystem
 from ktrial.model.attribution import Count, Match, summed
@@ -65,6 +66,16 @@ class FunctionPair:
     """Functions of the second that were part of it in the first."""
     alone: tuple[Match, str] | None = None
     """Where others are part of it: why the two without them are one, and the evidence."""
+
+    @cached_property
+    def is_joined(self) -> bool:
+        """Whether others are part of it."""
+        return bool(self.also_old or self.also_new)
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether it stands for one function in each kernel, wherever both run it."""
+        return not self.is_joined and self.alone is None
 
     @property
     def unjoined(self) -> tuple[Match, str]:
@@ -618,12 +629,14 @@ class FunctionMap:
     def in_workload(self, old: Functions, new: Functions) -> Iterator[FunctionPair]:
         """The pairs as far as their functions ran in one workload: each one that ran is in one of them."""
         for pair in self.pairs:
-            olds, news = _ran(old, pair.old, pair.also_old), _ran(new, pair.new, pair.also_new)
-            yield from _as_it_ran(pair, olds, news)
-        paired_old = {key for pair in self.pairs for key in (pair.old, *pair.also_old)}
-        paired_new = {key for pair in self.pairs for key in (pair.new, *pair.also_new)}
+            if pair.is_plain and pair.old in old.counts and pair.new in new.counts:
+                yield pair
+            elif pair.is_joined or pair.old in old.counts or pair.new in new.counts:
+                olds, news = _ran(old, pair.old, pair.also_old), _ran(new, pair.new, pair.also_new)
+                yield from _as_it_ran(pair, olds, news)
+        paired_old, paired_new = self._paired
         # Of a workload that the map was not made of, names are all that is known.
-        left_new = [key for key in new.counts if key not in paired_new]
+        left_new = {key: None for key in new.counts if key not in paired_new}
         for key in old.counts:
             if key not in paired_old:
                 new_key = key if key in left_new else None
@@ -631,6 +644,14 @@ class FunctionMap:
         for key in left_new:
             if key not in old.counts or key in paired_old:
                 yield FunctionPair(None, key, Match.ONLY_TO)
+
+    @cached_property
+    def _paired(self) -> tuple[frozenset[Key | None], frozenset[Key | None]]:
+        """The functions of each kernel that are in a pair."""
+        return (
+            frozenset(key for pair in self.pairs for key in (pair.old, *pair.also_old)),
+            frozenset(key for pair in self.pairs for key in (pair.new, *pair.also_new)),
+        )
 
 
 def function_map(
@@ -643,7 +664,11 @@ def function_map(
         (functions_of(before, files_before, placed=True), functions_of(after, files_after, placed=True))
         for before, after in workloads
     ]
-    old, new = together([old for old, _ in sides]), together([new for _, new in sides])
+    return map_of(together([old for old, _ in sides]), together([new for _, new in sides]))
+
+
+def map_of(old: Functions, new: Functions) -> FunctionMap:
+    """The same of all workloads together (`together`), with their places in the tree of calls."""
     return FunctionMap(tuple(match(old, new)))
 
 

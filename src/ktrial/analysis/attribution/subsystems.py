@@ -8,6 +8,7 @@ shows it.
 """
 
 import re
+from functools import lru_cache
 
 from ktrial.model.base import Model
 from ktrial.model.profile import FunctionCount, RegionCounts
@@ -271,6 +272,7 @@ _BY_FILE = _by_beginning(BY_FILE)
 _BY_DIRECTORY = _by_beginning(BY_DIRECTORY)
 
 
+@lru_cache(maxsize=65536)
 def subsystem(function: str, module: str = "", file: str = "") -> str:
     """A function's subsystem; that of a module's function is the module.
 

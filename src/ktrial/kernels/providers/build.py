@@ -1,8 +1,6 @@
 """A kernel that ktrial built by content: its name leads to the recipe, by which it can be built again."""
 
-from ktrial.kernels.build.builds import built_again
 from ktrial.kernels.build.recipes import recipe_of, whole_name
-from ktrial.kernels.build.requests import tools_of
 from ktrial.kernels.errors import BUBBLEWRAP, BadKernelName
 from ktrial.kernels.providers import Parts, Request
 from ktrial.system_tools import Tool
@@ -24,11 +22,15 @@ class ByRecipe:
 
     def tools(self, selector: str) -> tuple[Tool, ...]:
         """What builds it again."""
+        from ktrial.kernels.build.requests import tools_of  # what builds takes its time to load
+
         recipe = recipe_of(self.canonical(f"build:{selector}", selector))
         return (*tools_of(recipe.build), BUBBLEWRAP) if recipe else ()
 
     def fetch(self, request: Request) -> Parts:
         """Build it again, by its recipe. Raises KernelError, BuildFailed and other BuildErrors."""
+        from ktrial.kernels.build.builds import built_again
+
         name = self.canonical(request.name, request.selector)
         return built_again(name, request.workspace, request.progress)
 

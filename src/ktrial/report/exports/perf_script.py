@@ -9,7 +9,8 @@ each PERIOD instructions of its own, as if every such instruction had been sampl
 from collections.abc import Iterator, Sequence
 
 from ktrial.model.profile import PROGRAM, Profile
-from ktrial.report.call_tree import Stack, stacks
+from ktrial.report.call_tree import stacks
+from ktrial.report.stack_tree import Stack
 
 SAMPLES = 10_000
 """About so many samples: a stack of a ten-thousandth of all instructions still has one."""
