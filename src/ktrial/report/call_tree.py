@@ -14,7 +14,7 @@ from ktrial.model.comparison import Verdict
 from ktrial.model.profile import PROGRAM, UNKNOWN, FunctionCount, Profile
 from ktrial.report.stack_tree import (
     ROOT,
-    Counted,
+    CountedStacks,
     LaidStacks,
     OwnCounts,
     Stacks,
@@ -41,13 +41,13 @@ def stacks(profile: Profile, name_of: Naming = shown_name) -> Stacks:
     return stacks_in(counted(profile, name_of))
 
 
-def counted(profile: Profile, name_of: Naming = shown_name) -> Counted:
+def counted(profile: Profile, name_of: Naming = shown_name) -> CountedStacks:
     """The same as a tree."""
     tree, own = StackTree(), OwnCounts()
     for node, instructions in _counted(profile, tree, name_of):
         if instructions:
             own[node] = own.get(node, 0) + instructions
-    return Counted(tree, own, profile.operations)
+    return CountedStacks(tree, own, profile.operations)
 
 
 def stacks_of_both(before: Profile, after: Profile, explanation: Explanation) -> tuple[Stacks, Stacks]:

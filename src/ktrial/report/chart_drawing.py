@@ -121,7 +121,7 @@ def _scale(place: Specification, pixels: int, *, upwards: bool = False) -> Scale
     return placed
 
 
-class _Row(NamedTuple):
+class _DrawnRow(NamedTuple):
     """One row of a layer's data, and where its mark is, in pixels."""
 
     data: Mapping[str, Any]
@@ -144,7 +144,7 @@ class _View:
         marks = "".join(draw(row, mark, encoding) for row in self._rows(part))
         return f"<g>{marks}</g>" if marks else "<g/>"
 
-    def _rows(self, part: Specification) -> Iterator[_Row]:
+    def _rows(self, part: Specification) -> Iterator[_DrawnRow]:
         encoding, rows = part["encoding"], part["data"]["values"]
         if "transform" in part:
             rows = [row for row in rows if _is_number(row["value"])]
@@ -154,18 +154,18 @@ class _View:
         for row in rows:
             if all(_is_number(row[place.field]) for place in places if place.field):
                 (x, x2), (y, y2) = (place.ends(row) for place in places)
-                yield _Row(row, x, x2, y, y2)
+                yield _DrawnRow(row, x, x2, y, y2)
 
-    def _places(self, encoding: Specification, axis: str) -> "_Places":
+    def _places(self, encoding: Specification, axis: str) -> "_Ends":
         pixels = self.width if axis == "x" else self.height
         first, second = encoding[axis], encoding.get(f"{axis}2", {})
         if "value" in first:
-            return _Places("", "", float, first["value"], second.get("value"))
+            return _Ends("", "", float, first["value"], second.get("value"))
         scale = _scale(first, pixels, upwards=axis == "y")
-        return _Places(first["field"], second.get("field", ""), scale, 0.0, second.get("value"))
+        return _Ends(first["field"], second.get("field", ""), scale, 0.0, second.get("value"))
 
 
-class _Places(NamedTuple):
+class _Ends(NamedTuple):
     """Where a layer's marks are along one axis."""
 
     field: str
@@ -190,13 +190,13 @@ def _is_number(value: Any) -> bool:
 # Marks.
 
 
-def _bar(row: _Row, mark: Specification, encoding: Specification) -> str:
+def _bar(row: _DrawnRow, mark: Specification, encoding: Specification) -> str:
     """From the scale's zero to the value, as high as the mark says."""
     top = row.y + mark["yOffset"] - mark["height"] / 2
     return _box(row._replace(y=top, y2=top + mark["height"]), mark, encoding)
 
 
-def _box(row: _Row, mark: Specification, encoding: Specification) -> str:
+def _box(row: _DrawnRow, mark: Specification, encoding: Specification) -> str:
     left, top = number(min(row.x, row.x2)), number(min(row.y, row.y2))
     width, height = number(abs(row.x2 - row.x)), number(abs(row.y2 - row.y))
     path = f"M{left},{top}h{width}v{height}h{number(min(row.x, row.x2) - max(row.x, row.x2))}Z"
@@ -205,7 +205,7 @@ def _box(row: _Row, mark: Specification, encoding: Specification) -> str:
     return f'<path d="{path}" fill="{_styled("color", row, mark, encoding)}"{shown}/>'
 
 
-def _rule(row: _Row, mark: Specification, encoding: Specification) -> str:
+def _rule(row: _DrawnRow, mark: Specification, encoding: Specification) -> str:
     down = mark.get("yOffset", 0)
     thick = f' stroke-width="{number(mark["strokeWidth"])}"' if "strokeWidth" in mark else ""
     dashes = (
@@ -217,7 +217,7 @@ def _rule(row: _Row, mark: Specification, encoding: Specification) -> str:
     )
 
 
-def _point(row: _Row, mark: Specification, encoding: Specification) -> str:
+def _point(row: _DrawnRow, mark: Specification, encoding: Specification) -> str:
     shape = _SHAPES[_styled("shape", row, mark, encoding) or "circle"](mark["size"])
     filled = _styled("fill" if "fill" in encoding else "color", row, mark, encoding)
     place = f"translate({number(row.x)},{number(row.y + mark.get('yOffset', 0))})"
@@ -227,7 +227,7 @@ def _point(row: _Row, mark: Specification, encoding: Specification) -> str:
     )
 
 
-def _text(row: _Row, mark: Specification, encoding: Specification) -> str:
+def _text(row: _DrawnRow, mark: Specification, encoding: Specification) -> str:
     size = mark["fontSize"]
     down = mark.get("dy", 0) + _rounded(_BASELINES[mark.get("baseline", "middle")] * size)
     place = f"translate({number(row.x + mark.get('dx', 0))},{number(row.y + down)})"
@@ -245,7 +245,7 @@ def _words(text: str, align: str, attributes: str) -> str:
     return f"<text {anchor}{attributes}" + (f">{trimmed}</text>" if trimmed else "/>")
 
 
-def _styled(name: str, row: _Row, mark: Specification, encoding: Specification) -> Any:
+def _styled(name: str, row: _DrawnRow, mark: Specification, encoding: Specification) -> Any:
     """What the row itself has, else what all marks of the layer have."""
     if name in encoding:
         return row.data[encoding[name]["field"]]

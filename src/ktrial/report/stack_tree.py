@@ -80,7 +80,7 @@ class StackTree:
         return frozenset(name for name, did in zip(self.names, ran, strict=True) if did) - {""}
 
 
-class Counted(NamedTuple):
+class CountedStacks(NamedTuple):
     """One profile's stacks, in a tree."""
 
     tree: StackTree
@@ -102,7 +102,7 @@ class LaidStacks(NamedTuple):
     in_new: frozenset[str]
 
 
-def counted_of(stacks: Mapping[Stack, Fraction], tree: StackTree | None = None) -> Counted:
+def counted_of(stacks: Mapping[Stack, Fraction], tree: StackTree | None = None) -> CountedStacks:
     """The stacks in a tree: in this one, where there is one."""
     tree = tree or StackTree()
     operations = math.lcm(*(count.denominator for count in stacks.values()))
@@ -110,7 +110,7 @@ def counted_of(stacks: Mapping[Stack, Fraction], tree: StackTree | None = None) 
         tree.node_of(stack): count.numerator * (operations // count.denominator)
         for stack, count in stacks.items()
     }
-    return Counted(tree, own, operations)
+    return CountedStacks(tree, own, operations)
 
 
 def beside(old: Mapping[Stack, Fraction], new: Mapping[Stack, Fraction]) -> LaidStacks:
@@ -121,7 +121,7 @@ def beside(old: Mapping[Stack, Fraction], new: Mapping[Stack, Fraction]) -> Laid
     return LaidStacks(after.tree, (before.own, after.own), (before.operations, after.operations), *functions)
 
 
-def laid(old: Counted, new: Counted) -> LaidStacks:
+def laid(old: CountedStacks, new: CountedStacks) -> LaidStacks:
     """The stacks of `old` with the functions in them that only `new` runs, where the callers agree.
 
     A function that only `old` runs stands where it did, with its own instructions; what it called is under
@@ -148,7 +148,7 @@ def laid(old: Counted, new: Counted) -> LaidStacks:
     return LaidStacks(tree, (own, new.own), (old.operations, new.operations), in_old, in_new)
 
 
-def _places(new: Counted, ran: bytearray, common: frozenset[str], shared: StackTree) -> dict[int, int]:
+def _places(new: CountedStacks, ran: bytearray, common: frozenset[str], shared: StackTree) -> dict[int, int]:
     """Path without functions of one kernel only, a node of `shared` → the path that is taken for it: the
     heaviest; of equally heavy ones the first by its names.
     """
@@ -173,7 +173,7 @@ def _is_first(tree: StackTree, weights: list[int], node: int, other: int) -> boo
     return tree.stack(node) < tree.stack(other)
 
 
-def stacks_in(counted: Counted) -> Stacks:
+def stacks_in(counted: CountedStacks) -> Stacks:
     """The stacks by their names again."""
     tree = counted.tree
     return {tree.stack(node): Fraction(count, counted.operations) for node, count in counted.own.items()}
@@ -181,13 +181,13 @@ def stacks_in(counted: Counted) -> Stacks:
 
 def first_of(both: LaidStacks) -> Stacks:
     """The first's stacks, as they were laid."""
-    return stacks_in(Counted(both.tree, both.own[0], both.operations[0]))
+    return stacks_in(CountedStacks(both.tree, both.own[0], both.operations[0]))
 
 
 # What is drawn of a tree: every place by its share of the wholes.
 
 
-class Place(NamedTuple):
+class DrawnNode(NamedTuple):
     """One node that is drawn, callers first."""
 
     name: str
@@ -227,7 +227,7 @@ class Sizes:
             reaches.append(min(reaches[caller], share))
             yield reaches[-1]
 
-    def drawn(self, least: float) -> Iterator[Place]:
+    def drawn(self, least: float) -> Iterator[DrawnNode]:
         """The root, and all that reach the limit and are not empty; what one calls by name.
 
         Not by recursion: stacks may be deep.
@@ -239,7 +239,7 @@ class Sizes:
         while waiting:
             node, caller, depth = waiting.pop()
             own = (own_old.get(node, 0) / old_operations, own_new.get(node, 0) / new_operations)
-            yield Place(tree.names[node], caller, depth, own, (before[node], after[node]))
+            yield DrawnNode(tree.names[node], caller, depth, own, (before[node], after[node]))
             for _, callee in sorted(tree.calls[node].items(), reverse=True):
                 if self.reaches[callee] > 0 and self.reaches[callee] >= least:
                     waiting.append((callee, index, depth + 1))
