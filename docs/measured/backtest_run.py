@@ -71,7 +71,7 @@ def remake(change: Mapping[str, Any], case: Mapping[str, Any], results: Path) ->
     if "command" in case:  # `--json` before the command, which takes all that follows it
         route = (older, newer, "--json", *measured_by(case))
     check = _kept_output(place / "check.json", results, "check", *route)
-    why = _kept_output(place / "explain.json", results, "explain", *route)
+    why = _kept_output(place / "explain.json", results, "explain", "--no-values", *route)
     return reduced(json.loads(check), json.loads(why), case)
 
 
