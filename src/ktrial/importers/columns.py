@@ -129,7 +129,7 @@ _VALUES = (
     "latency",
 )  # fmt: skip
 _MEASURED = re.compile(
-    r"(median|min|max|minimum|maximum|mean|average|avg|p[0-9]{1,2})_.*|(request|failure|error|success)s?_count"
+    r"(median|min|max|minimum|maximum|mean|average|avg|p[0-9]{1,2})_.*|t_(min|max|avg)|(request|failure|error|success)s?_count"
     r"|([0-9]{1,2}(\.[0-9]{1,3})?)(st|nd|rd|th)_p(ercentile)?(_.*)?|apdex|mean|avg|average|runtime|relative|speedup|slowdown|ratio"
     r"|(median|min|max|minimum|maximum|user|system|sys|real|wall|cpu|rss|maxrss|max_rss|q1|q3|iqr|range|var"
     r"|ops|p[0-9]{1,2}(\.[0-9]{1,3})?)(_(s|sec|secs|seconds|ms|us|ns|time|kb|mb|bytes))?"

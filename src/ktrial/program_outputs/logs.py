@@ -26,6 +26,8 @@ _OBJECT = re.compile(r"^\{", re.MULTILINE)
 _QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?)(\D*)")
 _PROMPT = re.compile(r"^(?:\S*[@~/]\S* ?[$#>]|[$#>+=*~-]+)\s+|\s+[=*#-]+$")
 _TITLE = re.compile(r"(?:[$>+*~-]+ |[#=]+ ?)\S.*|\S*[@~/]\S* ?[$#>] \S.*|\S.*:")
+_HEADING = re.compile(r"#{1,6} (?P<heading>\S.{0,30}?)[ #:]*")
+"""Of Markdown, above a command."""
 _COUNTED = re.compile(
     r"\b(?:run|iteration|iter|round|trial|repeat|repetition|pass|sample|attempt)\W*\d+(?: (?:of|/) ?\d+)?\b",
     re.IGNORECASE,
@@ -107,13 +109,15 @@ def _starts(text: str, format: OutputFormat) -> Iterator[int]:
 
 
 def _title(before: str, program: str) -> str:
-    """The last line of the text before a report, if it is a command or a heading."""
+    """The last line of the text before a report, if it is a command or a heading; and one above a command."""
     lines = [line.strip() for line in before[-2000:].split("\n") if re.search(r"\w", line)]
     last = lines[-1] if lines else ""
     word = program.partition("-")[0]
     if not (_TITLE.fullmatch(last) or re.search(rf"(?:^|[ /]){re.escape(word)} ", last)):
         return ""
-    return _PROMPT.sub("", last).strip(" :")[:_LONGEST_TITLE]
+    title = _PROMPT.sub("", last).strip(" :")
+    above = _HEADING.fullmatch(lines[-2]) if len(lines) > 1 else None
+    return (f"{above['heading']}, {title}" if above else title)[:_LONGEST_TITLE]
 
 
 # --- What tells them apart.

@@ -55,6 +55,25 @@ def test_sums_of_squares_of_seconds_are_no_zeros(ktrial: CommandLine, tmp_path: 
     assert "SS 6.25e-08 between, 2.5e-08 within" in words(ktrial("analyze", str(path)).output)
 
 
+def test_what_no_run_has_met_is_told_once_and_not_of_what_is_worse(
+    ktrial: CommandLine, tmp_path: Path
+) -> None:
+    path = tmp_path / "three.csv"
+    rows = [
+        f"{test},{arm},{level + 0.01 * run}"
+        for test, levels in (("fork", (10, 8)), ("pipe", (10, 10)), ("open", (10, 12)))
+        for arm, level in zip("ab", levels, strict=True)
+        for run in range(8)
+    ]
+    path.write_text("\n".join(["test,kernel,time_ms", *rows]) + "\n")
+    shown = words(ktrial("analyze", str(path)).output)
+    assert shown.count("are not ruled out after 8 runs") == 1
+    path.write_text("\n".join(["test,kernel,time_ms", *(row for row in rows if "open" in row)]) + "\n")
+    shown = words(ktrial("analyze", str(path)).output)
+    assert "✗ worse" in shown
+    assert "not ruled out" not in shown
+
+
 @pytest.mark.parametrize(
     ("better", "is_told"), [((), False), (("--better", "lower"), False), (("--better", "higher"), True)]
 )

@@ -31,6 +31,12 @@ def test_an_index_that_counts_rows_is_no_measurement(tmp_path: Path, cells: tupl
         read_file(table(tmp_path, "index,name,temperature", *rows))
 
 
+def test_extremes_beside_a_mean_name_no_group(tmp_path: Path) -> None:
+    header = "#bytes #repetitions t_min[usec] t_max[usec] t_avg[usec]"
+    family = only_family(read_file(table(tmp_path, header, "8 1000 9.1 11.2 10.1", "16 1000 9.3 12.2 10.4")))
+    assert [group.label for group in family.groups] == ["8", "16"]
+
+
 def test_time_slices_are_no_measurement(tmp_path: Path) -> None:
     with pytest.raises(
         ImportFailed, match="line 1: no name says which of these columns has the numbers: Sent"

@@ -54,6 +54,16 @@ def test_commands_before_them_name_what_was_measured() -> None:
     assert "2 reports are in it, of 2 things" in read.notes[0].text
 
 
+def test_a_heading_of_markdown_above_the_command_names_it_too() -> None:
+    read = report(
+        "netperf",
+        *("## old kernel", "root@host:~# netperf -H a", NETPERF),
+        *("## new kernel", "root@host:~# netperf -H a", slower_netperf()),
+    )
+    names = ["old kernel, netperf -H a: throughput", "new kernel, netperf -H a: throughput"]
+    assert list(values(read)) == names
+
+
 def test_counted_runs_are_repetitions() -> None:
     titled = [f"== run {at} ==\n{slower_netperf(1 - at / 100)}" for at in range(1, 5)]
     assert {name: len(numbers) for name, numbers in values(report("netperf", *titled)).items()} == {

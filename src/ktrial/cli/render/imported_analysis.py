@@ -1,7 +1,7 @@
 """An analysis as text for the terminal: every family's groups and comparisons, then the audit."""
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 from rich.text import Text
@@ -11,7 +11,7 @@ from ktrial.format import number_format
 from ktrial.format.labels import DIRECTIONS
 from ktrial.format.sanitize import one_line, shortened
 from ktrial.format.table import Cell, Column, Field, Table, change, name, of_texts, own, table, verdict
-from ktrial.model.comparison import Comparison
+from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.imported import Analysis, Anova, FamilyAnalysis, GroupAnalysis, Pair
 from ktrial.model.warnings import DataWarning, WarningKind
 
@@ -39,6 +39,9 @@ def print_analysis(analysis: Analysis, console: Console) -> None:
             console.print(rendered(_comparisons(family, percent)))
             for line in _left_open(family):
                 console.print(Text(one_line(line)))
+        console.print()
+    if bound := _widest_bound(analysis.families):
+        console.print(Text(bound))
         console.print()
     for score in analysis.scores:
         who = one_line(f"{score.group} {score.run}".strip())
@@ -145,14 +148,24 @@ def _comparisons(family: FamilyAnalysis, percent: str) -> Table:
 
 
 def _left_open(family: FamilyAnalysis) -> Iterator[str]:
-    """What verdicts leave open: trials that say otherwise, and what no run has met."""
+    """What verdicts leave open: trials that say otherwise."""
     for comparison in family.comparisons:
         if comparison.beside:
             yield f"{shortened(comparison.treatment, _LABEL_COLUMNS)}: {comparison.beside}"
-    bounds = [comparison for comparison in family.comparisons if comparison.bound]
-    if bounds:
-        widest = max(bounds, key=lambda comparison: comparison.unseen or 0.0).bound
-        yield widest if family.blocked else widest.replace(" blocks", " runs")
+
+
+def _widest_bound(families: Sequence[FamilyAnalysis]) -> str:
+    """What no run has met, once for all tables: that of the fewest runs; what is worse has no such doubt."""
+    bounds = [
+        (
+            comparison.unseen or 0.0,
+            comparison.bound.replace(" blocks", " blocks" if family.blocked else " runs"),
+        )
+        for family in families
+        for comparison in family.comparisons
+        if comparison.bound and comparison.verdict is not Verdict.WORSE
+    ]
+    return max(bounds, default=(0.0, ""))[1]
 
 
 def _difference(pair: Pair | None) -> str:

@@ -24,7 +24,7 @@ _LINES = LinePatterns(
         r"Requests/sec:\s+[0-9.]+",
         r"Transfer/sec:\s+[0-9.]+[KMGTP]?B",
         r"    Latency(?:\s+[0-9.]+(?:us|ms|s|m|h)){3}\s+[0-9.]+%",
-        r"\s+[0-9.]+%\s+[0-9.]+(?:us|ms|s|m|h)",
+        r"\s*[0-9.]+%\s+[0-9.]+(?:us|ms|s|m|h)",
     ),
     conditions=(
         r"wrk (?P<version>\S+).*",
