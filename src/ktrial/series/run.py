@@ -694,7 +694,8 @@ def estimate(series_run: SeriesRun, refused: Collection[int] = ()) -> Estimate:
     return Estimate(
         builds=len(patched) + rebuilds + (not has_base),
         rebuilds=rebuilds,
-        wholes=len(wholes) + (not has_base and not has_kept_trees()),
+        # A tree of another configuration is no start: nearly all of it would be compiled again.
+        wholes=len(wholes) + (not has_base and (series_run.plain.is_reached or not has_kept_trees())),
         boots=images * machines,
         profiles=0 if asked else len(series_run.candidates),
         trials=images * machines * series_run.measurement.perturbations,

@@ -185,3 +185,25 @@ def test_the_plan_has_an_estimate_for_each(ktrial: CommandLine, tmp_path: Path) 
     a_series(tmp_path / "q", "cost-fork-4")
     planned = ktrial("series", "--quilt", "q", *ONTO, *WORKLOADS, *BOTH, "--dry-run").output
     assert re.findall(r"^(\S+): at most", planned, re.MULTILINE) == ["guest", "debian:6.12"]
+
+
+@pytest.mark.parametrize(("modules", "told"), [(3000, True), (3, False)])
+def test_a_file_with_many_modules_is_told_with_what_leaves_them_out(
+    modules: int, told: bool, ktrial: CommandLine, tmp_path: Path
+) -> None:
+    a_series(tmp_path / "q", "cost-fork-4")
+    Path("shipped").write_text("".join(f"CONFIG_M{number}=m\n" for number in range(modules)))
+    planned = ktrial("series", "--quilt", "q", *ONTO, *WORKLOADS, "--config", "shipped", "--dry-run").output
+    note = "note: shipped has 3,000 modules, all built: --config reached:shipped takes what guests reach"
+    assert (note in planned) == told
+
+
+def test_the_first_build_of_what_people_ship_is_no_change_of_another_one_s_tree(
+    ktrial: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a_series(tmp_path / "q", "cost-fork-4")
+    monkeypatch.setattr("ktrial.series.run.has_kept_trees", lambda: True)
+    planned = ktrial("series", "--quilt", "q", *ONTO, *WORKLOADS, *BOTH, "--dry-run").output
+    guest, debian = re.findall(r"^\S+: (at most .*)", planned, re.MULTILINE)
+    assert "1 of them whole, or nearly" not in guest
+    assert "1 of them whole, or nearly" in debian

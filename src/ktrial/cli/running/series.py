@@ -29,6 +29,7 @@ from ktrial.format import number_format
 from ktrial.format.sanitize import one_line, printable
 from ktrial.kernels import patch_series
 from ktrial.kernels.build.requests import reaching
+from ktrial.kernels.config import parse_config
 from ktrial.model.kernel import Build, PatchSeries
 from ktrial.model.machine import NO_MODEL
 from ktrial.model.regression_check import CheckedMetric
@@ -206,6 +207,7 @@ class MeasuredSeries:
         lines += [
             f"note: {note}" for note in (*series.notes, *([str(self.rules)] if self.rules.rules else []))
         ]
+        lines += [f"note: {many}" for build in self._builds if (many := many_modules(build.config))]
         if refused is not None:
             for patch in series.patches:
                 files = number_format.counted(len(patch.paths), "file")
@@ -352,6 +354,20 @@ class MeasuredSeries:
         words += ["--thorough"] if options.thorough else []
         words += [] if options.route is None else ["--route" if options.route else "--no-route"]
         return shlex.join([*words, *(["--", *options.words] if options.words else [])])
+
+
+_MANY_MODULES = 200
+
+
+def many_modules(config: str) -> str:
+    """That a file has modules which no guest loads, and how to leave them out; empty where it has few."""
+    path = Path(config).expanduser()
+    if not path.is_file():
+        return ""
+    modules = sum(value == "m" for value in parse_config(path.read_text(errors="replace")).values())
+    if modules < _MANY_MODULES:
+        return ""
+    return f"{config} has {modules:,} modules, all built: --config reached:{config} takes what guests reach"
 
 
 def print_series(result: SeriesResult, console: Console) -> None:
