@@ -56,9 +56,14 @@ def checkout(commit: str) -> Iterator[Path]:
 def cpu_seconds(place: Path) -> float:
     """What the study takes there."""
     with tempfile.TemporaryDirectory() as directory:
-        command = [sys.executable, "-c", PROGRAM, "run", str(place / STUDY)]
-        store = {"PYTHONPATH": str(place / "src"), "KTRIAL_STORE": str(Path(directory) / "store")}
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run(command, cwd=place, env=os.environ | store, stdout=subprocess.DEVNULL, check=True)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return cpu_seconds_of(place, "run", str(place / STUDY), store=str(Path(directory) / "store"))
+
+
+def cpu_seconds_of(place: Path, *words: str, store: str = "") -> float:
+    """What a command takes there, with all that it starts. `store`: where it keeps results, if it does."""
+    variables = {"PYTHONPATH": str(place / "src")} | ({"KTRIAL_STORE": store} if store else {})
+    command = [sys.executable, "-c", PROGRAM, *words]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, cwd=place, env=os.environ | variables, stdout=subprocess.DEVNULL, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
