@@ -148,7 +148,7 @@ class _ImagePair:
         return self._known[key]
 
     def _leads_alike(self, old: int, new: int) -> bool:
-        if self._same_symbol(old, new):
+        if self._same_symbol(old, new) or self._are_warnings(old, new):
             return True
         texts = self._before.bytes_at(old, _TEXT_BYTES), self._after.bytes_at(new, _TEXT_BYTES)
         return (any(texts[0]) and _text(texts[0]) == _text(texts[1])) or self._jump_alike(old, new)
@@ -157,6 +157,13 @@ class _ImagePair:
         names, offset = self._before.names_at(old)
         other_names, other_offset = self._after.names_at(new)
         return offset == other_offset and bool(names & other_names) and offset < FARTHEST
+
+    def _are_warnings(self, old: int, new: int) -> bool:
+        """Whether both are entries of the table of warnings: Linux 7.2 hands them to what prints the warning,
+        and each moves with all before it.
+        """
+        sides = (self._before, old), (self._after, new)
+        return all(_WARNINGS[0] in image.names_at(address)[0] for image, address in sides)
 
     def _jump_alike(self, old: int, new: int) -> bool:
         """Whether tables of jumps begin there, as a `switch` has them, that lead to the same places.
