@@ -55,6 +55,7 @@ from ktrial.series.selection import (
 )
 from ktrial.store.store import Store
 from ktrial.workloads.errors import WorkloadError
+from ktrial.workloads.tours import tour
 
 Limits = Mapping[str, float]
 _MOST_WAYS = 40
@@ -88,8 +89,8 @@ class SeriesRun:
     tell: Callable[[str], None]
     candidates: tuple[WorkloadUse, ...] = ()
     """Workloads to choose from, where none are asked for."""
-    tours: Callable[[], tuple[WorkloadUse, ...]] = tuple
-    """Workloads for functions that none of the candidates executes; they are made when they are wanted."""
+    tours: tuple[str, ...] = ()
+    """Names of tours, for functions that none of the candidates executes; compiled when they are wanted."""
     first: tuple[WorkloadUse, ...] = ()
     """Workloads that are measured in any case, where none are asked for: the tree's rules name them."""
     notes: tuple[str, ...] = ()
@@ -221,7 +222,7 @@ class SeriesRun:
     def _toured(self, base: Kernel, count: int) -> tuple[tuple[WorkloadUse, Profile], ...]:
         """What tours execute; nothing where there are none here."""
         try:
-            uses = self.tours()
+            uses = tuple(map(tour, self.tours))
         except WorkloadError as error:
             self.tell(f"base: no tours of the kernel, for what no workload runs: {error.message}")
             return ()
@@ -697,7 +698,7 @@ def estimate(series_run: SeriesRun, refused: Collection[int] = ()) -> Estimate:
         # A tree of another configuration is no start: nearly all of it would be compiled again.
         wholes=len(wholes) + (not has_base and (series_run.plain.is_reached or not has_kept_trees())),
         boots=images * machines,
-        profiles=0 if asked else len(series_run.candidates),
+        profiles=0 if asked else len(series_run.candidates) + len(series_run.tours),
         trials=images * machines * series_run.measurement.perturbations,
         build_seconds=build_seconds(),
         rebuild_seconds=whole_build_seconds(),

@@ -257,11 +257,17 @@ def test_without_profiles_all_candidates_are_measured_and_the_null_control(tmp_p
 
 
 def test_without_profiles_nobody_makes_tours(tmp_path: Path) -> None:
-    def none() -> tuple[WorkloadUse, ...]:
-        raise AssertionError("nothing tells what they would be for")
-
+    lines: list[str] = []
     with open_store(str(tmp_path / "x.db")) as store:
-        replace(asked(tmp_path, store, "cost-fork-4", uses=()), tours=none).run()
+        series = asked(tmp_path, store, "cost-fork-4", uses=())
+        replace(series, tours=("tour-ext4",), tell=lines.append).run()
+    assert not [line for line in lines if "tours" in line]
+
+
+def test_the_estimate_has_tours_too(tmp_path: Path) -> None:
+    with open_store(str(tmp_path / "x.db")) as store:
+        series = asked(tmp_path, store, "cost-fork-4", uses=())
+        assert estimate(replace(series, tours=("tour-ext4",))).profiles == estimate(series).profiles + 1
 
 
 def test_the_text_fits_a_mail_and_says_all(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ from ktrial.series.run import (
 )
 from ktrial.store.store import Store
 from ktrial.studyfile.tree_rules import TreeRules, rules_in
-from ktrial.workloads.tours import tours
+from ktrial.workloads.tours import NAMES
 
 if TYPE_CHECKING:
     from ktrial.cli.commands.series import SeriesOptions
@@ -277,7 +277,7 @@ class MeasuredSeries:
             runs=kernel_measurement.runs(store, observer, options.jobs),
             tell=lambda text: messages().print(one_line(text), markup=False, highlight=False),
             candidates=candidates,
-            tours=tours if options.machine == "exact" else tuple,
+            tours=NAMES if options.machine == "exact" else (),
             first=() if measured.workloads else tuple(map(use_of, rules.workloads)),
             notes=(str(rules),) if rules.rules else (),
             limits=limits,

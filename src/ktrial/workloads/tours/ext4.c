@@ -5,7 +5,7 @@
 
 enum { BLOCK = 4096, BLOCKS = 4096, INODES = 256, TABLE = 4, ROOT = 20, JOURNAL = 21, IN_JOURNAL = 1024 };
 enum { FREE_FROM = JOURNAL + IN_JOURNAL };
-enum { HAS_JOURNAL = 4, EXTENTS = 0x40, INLINE_DATA = 0x8000 };
+enum { HAS_JOURNAL = 4, EXTENTS = 0x40, INLINE_DATA = 0x8000, LARGE_VALUES = 0x400 };
 static unsigned char disk[FREE_FROM * BLOCK];
 
 static void at16(unsigned char *place, int at, unsigned value) { memcpy(place + at, &value, 2); }
@@ -113,7 +113,9 @@ static void attributes(void) {
         fgetxattr(file, "user.key7", buffer, 4096);
     flistxattr(file, buffer, sizeof buffer), fremovexattr(file, "user.key8"),
         fsetxattr(file, "user.key9", "", 0, 0);
-    fsetxattr(file, "user.key3", buffer, 3000, XATTR_REPLACE), chown("with-attributes", 3, 3),
+    fsetxattr(file, "user.key3", buffer, 3000, XATTR_REPLACE),
+        fsetxattr(file, "user.large", buffer, 9000, 0), read_below("other", 2, 20), read_below(".", 1, 60),
+            chown("with-attributes", 3, 3),
         chmod("with-attributes", 02755);
     setxattr("with-attributes", "system.posix_acl_access", acl, 4, 0), close(file), unlink("with-attributes");
 }
@@ -217,7 +219,7 @@ static void ordered(void) { mounted(HAS_JOURNAL, EXTENTS, "data=ordered,journal_
 static void journalled(void) { mounted(HAS_JOURNAL, EXTENTS, "data=journal,discard"); }
 static void blocks(void) { mounted(HAS_JOURNAL, 0, "data=writeback,nodelalloc"); }
 static void without_journal(void) { mounted(0, EXTENTS, "dioread_lock,inode_readahead_blks=8,stripe=4"); }
-static void in_inodes(void) { mounted(HAS_JOURNAL, EXTENTS | INLINE_DATA, "delalloc,grpid,usrquota"); }
+static void in_inodes(void) { mounted(HAS_JOURNAL, EXTENTS | INLINE_DATA | LARGE_VALUES, "delalloc,grpid"); }
 
 int main(void) {
     in_guest();

@@ -107,7 +107,11 @@ static void huge(void) {
         fallocate(memory, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 4096, 8192);
     madvise(shared, 8 << 20, 25), munmap(shared + 4096, 4096), ftruncate(memory, 3 << 20),
         put("/sys/kernel/debug/split_huge_pages", "1");
-    put("/proc/sys/vm/nr_hugepages", "4");
+    int pages = memfd_create("small", 0);
+    ftruncate(pages, 4 << 20), shared = mmap(0, 6 << 20, 3, MAP_SHARED, pages, 0);
+    madvise(shared, 4 << 20, MADV_NOHUGEPAGE), memset(shared, 1, 4 << 20),
+        madvise(shared, 4 << 20, MADV_HUGEPAGE);
+    madvise(shared, 4 << 20, 25), put("/proc/sys/vm/nr_hugepages", "4");
     int large = memfd_create("large", MFD_HUGETLB);
     ftruncate(large, 4 << 20), shared = mmap(0, 4 << 20, 3, MAP_SHARED, large, 0);
     if (shared != MAP_FAILED)
@@ -145,8 +149,10 @@ static void swapped(void) {
 
 // A group with less memory than its task wants: reclaim, then its killer.
 static void limited(void) {
-    mkdir("/tmp/groups", 0755), mount("none", "/tmp/groups", "cgroup2", 0, 0),
-        put("/tmp/groups/cgroup.subtree_control", "+memory +pids +cpu +io");
+    mkdir("/tmp/groups", 0755), mount("none", "/tmp/groups", "cgroup2", 0, 0);
+    static const char *const controllers[] = {"+memory", "+pids", "+cpu", "+io", "+cpuset", "+hugetlb"};
+    for (size_t number = 0; number < COUNT(controllers); number++)
+        put("/tmp/groups/cgroup.subtree_control", controllers[number]);
     mkdir("/tmp/groups/small", 0755), put("/tmp/groups/small/memory.high", "6M"),
         put("/tmp/groups/small/memory.max", "10M");
     put("/tmp/groups/small/memory.min", "1M"), put("/tmp/groups/small/memory.low", "2M"),
@@ -235,7 +241,8 @@ static void of_files(void) {
 }
 
 static void statistics(void) {
-    get("/proc/slabinfo"), get("/proc/vmallocinfo"), get("/proc/buddyinfo"), get("/proc/pagetypeinfo"),
+    put("/sys/kernel/slab/dentry/validate", "1"), put("/sys/kernel/slab/dentry/shrink", "1"),
+        get("/proc/slabinfo"), get("/proc/vmallocinfo"), get("/proc/buddyinfo"), get("/proc/pagetypeinfo"),
         get("/proc/zoneinfo"), get("/proc/vmstat");
     get("/proc/meminfo"), get("/proc/kpagecount"), get("/proc/kpageflags"), get("/proc/kpagecgroup"),
         read_below("/sys/kernel/slab", 2, 1500);

@@ -304,6 +304,8 @@ static void by_new_calls(void) {
 }
 
 static void settings(void) {
+    put("/sys/module/printk/parameters/time", "N"), put("/sys/module/printk/parameters/time", "Y");
+    read_below("/sys/module", 3, 900);
     write_back("/proc/sys/fs", 3), write_back("/proc/sys/net", 5), write_back("/proc/sys/kernel", 3),
         write_back("/sys/module", 3), write_back("/sys/kernel/slab", 1), write_back("/sys/class", 3),
         write_back("/sys/bus", 3), write_back("/sys/kernel", 2);

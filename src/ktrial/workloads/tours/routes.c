@@ -127,8 +127,11 @@ static void next_hop(int type, int number, int by, const char *name, int group, 
             struct rtattr *outer = with(NHA_RES_GROUP | NLA_F_NESTED, "", 0);
             with(NHA_RES_GROUP_BUCKETS, &(uint16_t){8}, 2), within(outer);
         }
-    } else if (name)
-        with_number(NHA_OIF, number_of(name)), with(NHA_GATEWAY, &gate, 4);
+    } else if (name) {
+        with_number(NHA_OIF, number_of(name));
+        if (strcmp(name, "lo"))
+            with(NHA_GATEWAY, &gate, 4);
+    }
     sent();
 }
 
@@ -285,12 +288,25 @@ static void generic(void) {
                     uint32_t value;
                 } query = {{sizeof query, family, NLM_F_REQUEST | NLM_F_ACK | flags, 1, 0}, {command, 1, 0},
                     {8, 1}, 16};
-                query.value = family == 16 ? 16 : (uint32_t)getpid(), send(file, &query, sizeof query, 0);
+                query.value = family == 16 ? 16 : (uint32_t)getpid();
+                if (family == 16)
+                    query.first.nla_len = 6;
+                else if (command % 2)
+                    query.first.nla_type = 3, memcpy(&query.value, "0", 2);
+                send(file, &query, sizeof query, 0);
                 for (int turn = 0; turn < 3; turn++)
                     recv(file, buffer, sizeof buffer, MSG_DONTWAIT);
             }
     setsockopt(file, 270, 1, &(int){5}, 4), setsockopt(file, 270, 2, &(int){5}, 4),
         setsockopt(file, 270, 12, &(int){1}, 4), close(file);
+}
+
+static void between_sockets(void) {
+    int here = socket(AF_NETLINK, SOCK_RAW, NETLINK_USERSOCK),
+        there = socket(AF_NETLINK, SOCK_RAW, NETLINK_USERSOCK);
+    struct sockaddr_nl to = {.nl_family = AF_NETLINK, .nl_pid = 77};
+    bind(there, (void *)&to, sizeof to), sendto(here, buffer, 100, MSG_DONTWAIT, (void *)&to, sizeof to);
+    recv(there, buffer, 100, MSG_DONTWAIT), bind(here, (void *)&to, sizeof to), close(there), close(here);
 }
 
 static void events(void) {
@@ -307,6 +323,6 @@ static void events(void) {
 
 int main(void) {
     in_guest();
-    opened(), part(events), part(generic), part(in_namespace), part(devices);
+    opened(), part(between_sockets), part(events), part(generic), part(in_namespace), part(devices);
     return 0;
 }

@@ -15,6 +15,8 @@ static const int on = 1;
 static struct sockaddr_in address;
 static socklen_t size = sizeof address;
 
+static void datagrams(void);
+
 static void loopback_up(void) {
     int file = socket(AF_INET, SOCK_DGRAM, 0);
     struct ifreq device = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
@@ -84,13 +86,13 @@ static void one_connection(const char *congestion, int fast_open, int reset) {
     setsockopt(client, SOL_SOCKET, SO_ZEROCOPY, &on, 4), setsockopt(client, SOL_SOCKET, SO_KEEPALIVE, &on, 4);
     setsockopt(client, IPPROTO_TCP, TCP_KEEPIDLE, &on, 4), setsockopt(client, IPPROTO_TCP, TCP_KEEPINTVL, &on,
         4);
-    int stamps = SOF_TIMESTAMPING_TX_ACK | SOF_TIMESTAMPING_SOFTWARE | SOF_TIMESTAMPING_OPT_STATS
-        | SOF_TIMESTAMPING_OPT_TSONLY | SOF_TIMESTAMPING_OPT_ID;
-    setsockopt(client, SOL_SOCKET, SO_TIMESTAMPING, &stamps, 4);
     if (fast_open)
         sendto(client, buffer, 100, MSG_FASTOPEN, (void *)&address, size);
     else
         connect(client, (void *)&address, size);
+    int stamps = SOF_TIMESTAMPING_TX_ACK | SOF_TIMESTAMPING_SOFTWARE | SOF_TIMESTAMPING_OPT_STATS
+        | SOF_TIMESTAMPING_OPT_TSONLY | SOF_TIMESTAMPING_OPT_ID;
+    setsockopt(client, SOL_SOCKET, SO_TIMESTAMPING, &stamps, 4);
     send(client, "begin", 5, 0);
     int peer = accept4(server, 0, 0, SOCK_CLOEXEC), small = 4096;
     setsockopt(peer, SOL_SOCKET, SO_RCVBUF, &small, 4);
@@ -124,7 +126,8 @@ static void one_connection(const char *congestion, int fast_open, int reset) {
     if (reset)
         setsockopt(client, SOL_SOCKET, SO_LINGER, &(struct linger){1, 0}, sizeof(struct linger));
     else
-        shutdown(client, SHUT_WR), recv(peer, buffer, 60000, MSG_DONTWAIT);
+        setsockopt(client, SOL_SOCKET, SO_KEEPALIVE, &(int){0}, 4), shutdown(client, SHUT_WR),
+            recv(peer, buffer, 60000, MSG_DONTWAIT);
     close(client), send(peer, "late", 4, MSG_NOSIGNAL | MSG_DONTWAIT), recv(peer, buffer, 10, MSG_DONTWAIT),
         close(peer), close(server);
     close(file), close(pipes[0]), close(pipes[1]);
@@ -149,6 +152,39 @@ static void connections(void) {
     address.sin_port = htons(4321), bind(both, (void *)&address, size), connect(both, (void *)&address, size),
         send(both, "x", 1, 0);
     recv(both, buffer, 1, MSG_DONTWAIT), close(both);
+}
+
+// A connection whose last packet of three the server takes for none; then another listener takes it over.
+static void deferred(void) {
+    put("/proc/sys/net/ipv4/tcp_migrate_req", "1");
+    int first = listening(SOCK_STREAM), second = socket(AF_INET, SOCK_STREAM, 0), clients[4];
+    setsockopt(first, IPPROTO_TCP, TCP_DEFER_ACCEPT, &(int){9}, 4),
+        setsockopt(second, SOL_SOCKET, SO_REUSEPORT, &on, 4);
+    setsockopt(second, SOL_SOCKET, SO_REUSEADDR, &on, 4), bind(second, (void *)&address, size),
+        listen(second, 5);
+    setsockopt(second, IPPROTO_TCP, TCP_DEFER_ACCEPT, &(int){9}, 4);
+    for (int number = 0; number < 4; number++)
+        clients[number] = socket(AF_INET, SOCK_STREAM, 0), connect(clients[number], (void *)&address, size);
+    nanosleep(&(struct timespec){4, 0}, 0), close(first), nanosleep(&(struct timespec){2, 0}, 0);
+    for (int number = 0; number < 4; number++)
+        send(clients[number], "x", 1, MSG_DONTWAIT | MSG_NOSIGNAL), close(clients[number]);
+    close(second);
+}
+
+// Loopback without what a device does by itself: the kernel cuts what is sent.
+static void segmented(void) {
+    static const unsigned settings[] = {0x1f, 0x22, 0x24, 0x19, 0x17};
+    for (int turn = 0; turn < 2; turn++) {
+        int file = socket(AF_INET, SOCK_DGRAM, 0);
+        for (size_t setting = 0; setting < COUNT(settings); setting++) {
+            unsigned value[2] = {settings[setting], turn};
+            struct ifreq device = {.ifr_name = "lo", .ifr_data = (void *)value};
+            ioctl(file, SIOCETHTOOL, &device);
+            if (!turn && setting == 2)
+                datagrams(), one_connection("cubic", 0, 0);
+        }
+        close(file);
+    }
 }
 
 static void repaired(void) {
@@ -380,7 +416,8 @@ static void packets(void) {
 
 int main(void) {
     in_guest(), loopback_up();
-    part(every_option), part(connections), part(repaired), part(filters), part(datagrams),
+    part(every_option), part(connections), part(deferred), part(segmented), part(repaired), part(filters),
+        part(datagrams),
         part(messages_of_icmp), part(local), part(packets);
     return 0;
 }

@@ -48,7 +48,7 @@ static void classes(void) {
                 sched_setparam(0, &priority), sched_setscheduler(0, policy, &priority),
                     sched_getparam(0, &priority), sched_rr_get_interval(0, &slice);
                 get("/proc/self/sched"), put("/proc/self/sched", "0"), get("/proc/self/schedstat"),
-                    spin(900000), _exit(0);
+                    spin(100000), _exit(0);
             }
         for (int number = 0; number < 4; number++)
             setpriority(PRIO_PROCESS, children[number], number), waitpid(children[number], 0, 0);
@@ -120,7 +120,7 @@ static void signals(void) {
             else if (kind == 2)
                 __asm__ volatile("int3");
             else if (kind == 3)
-                setrlimit(RLIMIT_CPU, &(struct rlimit){1, 2}), signal(SIGXCPU, SIG_DFL), spin(2000000000);
+                setrlimit(RLIMIT_CPU, &(struct rlimit){1, 2}), signal(SIGXCPU, SIG_DFL), spin(1000);
             else if (kind == 4)
                 raise(SIGSTOP);
             else if (kind == 5)
@@ -135,6 +135,8 @@ static void signals(void) {
 }
 
 static void clocks(void) {
+    signal(SIGALRM, handler); // a clock of one's own CPU time stands still while one waits for it
+    setitimer(ITIMER_REAL, &(struct itimerval){{0, 5000}, {0, 5000}}, 0);
     for (int clock = -6; clock < 12; clock++) {
         struct timespec now, wait = {0, 10000};
         struct itimerspec often = {{0, 1000000}, {0, 1000}}, never = {{0, 0}, {0, 0}};
@@ -147,7 +149,7 @@ static void clocks(void) {
         signal(SIGRTMIN + 2, handler);
         timer_t timer;
         if (!timer_create(clock, &event, &timer))
-            timer_settime(timer, 0, &often, 0), spin(3000000), nanosleep(&(struct timespec){0, 4000000}, 0),
+            timer_settime(timer, 0, &often, 0), spin(200000), nanosleep(&(struct timespec){0, 4000000}, 0),
                 timer_gettime(timer, &often), timer_getoverrun(timer), get("/proc/self/timers"),
                 timer_delete(timer);
         int file = timerfd_create(clock, TFD_NONBLOCK);
@@ -160,12 +162,13 @@ static void clocks(void) {
         clock_adjtime(clock, &adjust);
     }
     struct itimerval interval = {{0, 500}, {0, 500}};
-    setitimer(ITIMER_VIRTUAL, &interval, 0), setitimer(ITIMER_PROF, &interval, 0), spin(3000000),
+    setitimer(ITIMER_VIRTUAL, &interval, 0), setitimer(ITIMER_PROF, &interval, 0), spin(200000),
         times((struct tms *)buffer);
     struct timespec now;
     struct timeval old;
     clock_gettime(CLOCK_REALTIME, &now), clock_settime(CLOCK_REALTIME, &now),
-        syscall(SYS_gettimeofday, &old, 0), settimeofday(&old, 0), adjtime(&(struct timeval){0, 1}, 0);
+        syscall(SYS_gettimeofday, &old, 0), syscall(SYS_settimeofday, &old, 0),
+            adjtime(&(struct timeval){0, 1}, 0);
     static const int modes[] = {1, 2, 4, 8, 16, 32, 0x80, 0x100, 0x1000, 0x2000, 0x4000, 0x8001, 0xa001};
     for (size_t mode = 0; mode < COUNT(modes); mode++) {
         struct timex adjust = {.modes = 0};
@@ -217,8 +220,10 @@ static void traced(void) {
         for (;;)
             nanosleep(&soon, 0);
     ptrace(PTRACE_SEIZE, child, 0, 0x10), ptrace(PTRACE_INTERRUPT, child, 0, 0), waitpid(child, &status, 0),
-        ptrace(PTRACE_LISTEN, child, 0, 0), ptrace(PTRACE_DETACH, child, 0, 0);
-    ptrace(PTRACE_ATTACH, child, 0, 0), waitpid(child, &status, 0), read_below("/proc/self", 2, 200);
+        ptrace(PTRACE_LISTEN, child, 0, 0),
+        ptrace(PTRACE_INTERRUPT, child, 0, 0), waitpid(child, &status, WNOHANG),
+            ptrace(PTRACE_DETACH, child, 0, 0);
+    ptrace(PTRACE_ATTACH, child, 0, 0), waitpid(child, &status, WNOHANG), read_below("/proc/self", 2, 200);
     char path[64];
     snprintf(path, sizeof path, "/proc/%d", child), read_below(path, 2, 200),
         ptrace(PTRACE_KILL, child, 0, 0), kill(child, SIGKILL), waitpid(child, 0, 0);
@@ -386,7 +391,8 @@ static void credentials(void) {
         syscall(SYS_capget, head, data);
     for (int option = 1; option < 72; option++)
         if (option != PR_SET_SECCOMP && option != PR_SET_PDEATHSIG && option != PR_SET_TSC
-            && option != PR_SET_MM)
+            && option != PR_SET_MM &&
+            option != PR_SET_SYSCALL_USER_DISPATCH)
             for (int value = 0; value < 3; value++)
                 prctl(option, value ? (unsigned long)value : (unsigned long)buffer, 0, 0, 0);
     prctl(PR_SET_PDEATHSIG, SIGUSR1), prctl(PR_SET_MM, PR_SET_MM_ENV_START, buffer, 0, 0),
@@ -409,6 +415,17 @@ static void credentials(void) {
     int ruleset = syscall(SYS_landlock_create_ruleset, &(uint64_t){1}, 8, 0);
     syscall(SYS_landlock_restrict_self, ruleset, 0), setreuid(0, 5), setfsuid(5), setfsgid(5), setregid(5, 5),
         setuid(5), open("/proc/1/mem", O_RDONLY), kill(1, 0), nice(-5), chroot("/");
+}
+
+static void of_memory(void) {
+    static uint64_t vector[40];
+    int program = open("/proc/self/exe", O_RDONLY);
+    for (int field = 1; field < 12; field++)
+        prctl(PR_SET_MM, field, buffer, 0, 0);
+    prctl(PR_SET_MM, PR_SET_MM_AUXV, vector, sizeof vector, 0),
+        prctl(PR_SET_MM, PR_SET_MM_EXE_FILE, program, 0, 0);
+    get("/proc/self/exe"), get("/proc/self/cwd/proc/uptime"), read_below("/proc/self/", 2, 400);
+    read_below("/proc/self/map_files", 1, 40), close(program);
 }
 
 static void reboots(void) { syscall(SYS_reboot, 1, 2, 3, 0), syscall(SYS_reboot, 0xfee1dead, 672274793, 0, 0),
@@ -452,12 +469,16 @@ static void counted(void) {
             event.sample_period += 5, ioctl(leader, PERF_EVENT_IOC_MODIFY_ATTRIBUTES, &event),
             munmap(ring, 9 * 4096), close(leader), close(member), close(on_cpu);
     }
-    read_below("/sys/bus/event_source", 4, 120), write_back("/sys/bus/event_source", 3);
+    struct perf_event_attr own = {.type = 1, .config = 1, .size = sizeof own, .sample_period = 10000};
+    own.sigtrap = own.remove_on_exec = 1, signal(SIGTRAP, handler);
+    int trap = opened(&own, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+    spin(200000), close(trap), read_below("/sys/bus/event_source", 4, 120),
+        write_back("/sys/bus/event_source", 3);
 }
 
 int main(void) {
     in_guest();
     part(classes), part(signals), part(clocks), part(traced), part(filtered), part(namespaces), part(locks),
-        part(messages), part(credentials), part(reboots), part(counted);
+        part(messages), part(credentials), part(of_memory), part(reboots), part(counted);
     return 0;
 }
