@@ -1,7 +1,7 @@
 """A C file as a workload: a reproducer, or a program that runs what nothing else does.
 
 It is compiled here, without shared libraries, and runs in guests alone: what it does there is done to nobody.
-What was compiled is kept by the digest of the source and the compiler's version.
+What was compiled is kept by the digest of the source, its name and the compiler's version.
 """
 
 import subprocess
@@ -61,7 +61,8 @@ def _content(source: Path) -> bytes:
 
 def _compiled(source: Path, content: bytes, compiler: str) -> Path:
     version = subprocess.run([compiler, "--version"], capture_output=True, check=False).stdout
-    key = digest_of_bytes(b"\0".join((content, version, " ".join(_FLAGS).encode())))
+    # The name counts: it is the file's, and two sources may be alike.
+    key = digest_of_bytes(b"\0".join((content, version, *(text.encode() for text in (*_FLAGS, source.stem)))))
     place = cache_directory() / "programs" / key
     program = place / source.stem
     if program.is_file():

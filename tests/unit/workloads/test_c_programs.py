@@ -45,6 +45,15 @@ def test_it_is_compiled_once_and_again_when_it_has_changed(tmp_path: Path) -> No
     assert program(a_source(tmp_path, "int main(void) { return 8; }")) != first
 
 
+def test_the_same_source_under_two_names_is_two_programs(tmp_path: Path) -> None:
+    first = a_source(tmp_path)
+    second = first.with_name("second.c")
+    second.write_text(first.read_text())
+    assert [program(first).name, program(second).name] == ["reproducer", "second"]
+    assert program(first).is_file()
+    assert program(second).is_file()
+
+
 def test_nothing_of_it_runs_here(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     program_of(a_source(tmp_path, f'#include <stdio.h>\nint main(void) {{ fopen("{mark}", "w"); }}'))
