@@ -103,7 +103,7 @@ def main() -> None:
         runs = Runs(store, jobs=1)
         few = executed(kernel.name, built_in, names, runs)
         many = few | executed(kernel.name, tours(), names, runs)
-    print(f"| drawn from | functions | run by workloads | and by tours | of {DRAWN} drawn, seeds 1, 2, 3 |")
+    print(f"| drawn from | functions | built-in workloads | with tours | of {DRAWN} drawn, seeds 1, 2, 3 |")
     print("| --- | --- | --- | --- | --- |")
     for heading, pool in drawn_from.items():
         shares = [f"{100 * len(ran.intersection(pool)) / len(pool):.1f} %" for ran in (few, many)]
