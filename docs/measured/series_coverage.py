@@ -42,16 +42,16 @@ _NAME = re.compile(r"(?P<name>\w+)\s*\(")
 def texts(source: Path, file: Path) -> dict[str, str]:
     """Name → text of the functions of a C file, without spaces and comments; none of `__init`."""
     content = _COMMENT.sub("", (source / file).read_text(errors="replace"))
-    found = {}
+    functions = {}
     for match in _FUNCTION.finditer(content):
         head = match["head"]
         if "__init" in head or "__exit" in head:
             continue
         if call := _CALL.match(head):
-            found[f"__x64_sys_{call['call']}"] = "".join(match[0].split())
+            functions[f"__x64_sys_{call['call']}"] = "".join(match[0].split())
         elif name := _NAME.search(head):
-            found[name["name"]] = "".join(match[0].split())
-    return found
+            functions[name["name"]] = "".join(match[0].split())
+    return functions
 
 
 def of_directories(source: Path) -> Iterator[Path]:
@@ -85,10 +85,10 @@ def pools(image: CodeImage, source: Path, older: Path) -> Mapping[str, list[str]
 def executed(kernel_name: str, uses: tuple[WorkloadUse, ...], names: set[str], runs: Runs) -> set[str]:
     """Which of these functions run in any of the workloads on this kernel."""
     kernel = runs.kernel(kernel_name)
-    found = coverage(kernel, uses, Measurement((), MachineSettings()), runs)
-    for label, why in found.failed.items():
+    covered = coverage(kernel, uses, Measurement((), MachineSettings()), runs)
+    for label, why in covered.failed.items():
         print(f"{label} does not run: {why}", file=sys.stderr)
-    return {name for _, profile in found.profiles for name in executed_in(profile, names)}
+    return {name for _, profile in covered.profiles for name in executed_in(profile, names)}
 
 
 def main() -> None:
