@@ -5,7 +5,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from ktrial.kernels.build.builds import build, cached
 from ktrial.kernels.build.recipes import PREFIX as BUILD_PREFIX
 from ktrial.kernels.build.requests import requested, tools_of
 from ktrial.kernels.build.sources import GIT, GIT_PREFIX, described, git, git_parts
@@ -39,10 +38,14 @@ class FromGit:
 
     def fetch(self, request: Request) -> Parts:
         """Build it, or find it in the cache. Raises SourceUnusable, NotASource and other BuildErrors."""
+        from ktrial.kernels.build.builds import build  # what builds takes its time to load
+
         return parts_of(build(_spec_of(request.selector), request.progress))
 
     def outdated(self, selector: str, kernel: Kernel) -> bool:
         """Whether the revision is another commit now. Raises SourceUnusable."""
+        from ktrial.kernels.build.builds import cached
+
         current = cached(_spec_of(selector))
         return current is None or current.digest != kernel.digest
 

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from ktrial.kernels.build.builds import built, forget, name_of
 from ktrial.kernels.build.requests import BuildRequest, requested, tools_of
 from ktrial.kernels.errors import BUBBLEWRAP, BadKernelName
 from ktrial.kernels.providers import Parts, Request
@@ -21,6 +20,8 @@ class FromSource:
         """Make the path absolute."""
         if not selector:
             raise BadKernelName(name=name, problem="a directory is missing", allowed=self.summary)
+        from ktrial.kernels.build.builds import name_of  # what builds takes its time to load
+
         return name_of(Path(selector))
 
     def tools(self, selector: str) -> tuple[Tool, ...]:
@@ -29,10 +30,14 @@ class FromSource:
 
     def fetch(self, request: Request) -> Parts:
         """Build what changed since the last time. Raises NotASource, BuildFailed and other BuildErrors."""
+        from ktrial.kernels.build.builds import built
+
         return built(BuildRequest(Path(request.selector)), request.workspace, request.progress)
 
     def forget(self, selector: str) -> int:
         """Delete the directory of its builds."""
+        from ktrial.kernels.build.builds import forget
+
         return forget(Path(selector))
 
 
