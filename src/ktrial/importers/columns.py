@@ -133,6 +133,8 @@ _MEASURED = re.compile(
     r"|([0-9]{1,2}(\.[0-9]{1,3})?)(st|nd|rd|th)_p(ercentile)?(_.*)?|apdex|mean|avg|average|runtime|relative|speedup|slowdown|ratio"
     r"|(median|min|max|minimum|maximum|user|system|sys|real|wall|cpu|rss|maxrss|max_rss|q1|q3|iqr|range|var"
     r"|ops|p[0-9]{1,2}(\.[0-9]{1,3})?)(_(s|sec|secs|seconds|ms|us|ns|time|kb|mb|bytes))?"
+    r"|.*_(avg|mean|average|median|std|sd|stdev|std_dev|stddev|p[0-9]{2,3}|[0-9]{1,2}(st|nd|rd|th)(_percentile)?)"
+    r"|(total|completed|successful|succeeded|processed)(_(requests|reqs|ops|operations|queries|messages|samples))?"
 )
 """Names of columns that tools write beside the one that is read."""
 _ENDINGS = (
@@ -192,7 +194,7 @@ _NEVER = re.compile(
     r"|time_?(slice|step|point|index))"
 )
 """Names of columns that are no measurements, whatever their beginnings."""
-_ID = re.compile(r"(.*_)?(id|uuid|hash)(_[0-9]+)?")
+_ID = re.compile(r"(.*_)?(id|uuid|hash|pid|tid)(_[0-9]+)?")
 _SPREAD = re.compile(r"(.*_)?(error|err|margin|ci|ci_low|ci_high|lower|upper|lower_bound|upper_bound|±)")
 _TIME_WORDS = re.compile(
     r"(.*_)?(time|seconds|secs|sec|s|ts|t|ms|us|ns|when|start|end|date|clock)|.*time_?stamp|.*epoch"
@@ -208,7 +210,12 @@ _DATE = re.compile(
 )
 _OF_TIMES = re.compile(r"(.*_)?(start|end|date|when|time_?stamp|epoch)(_time)?")
 """Names that say when and not how long."""
-_WORD_ENDS = re.compile(r"(?<=[a-z])(?=[A-Z][a-z])")
+_WORD_ENDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z][a-z])")
+_STAMP = re.compile(r"(.*_)?time_?stamp")
+_DURATION = re.compile(r"(duration|elapsed)(_.*)?")
+_RATES_VARY = 1.5
+_RATES_VARY_MORE = 4
+"""Of runs whose length was set: what they got done a second varies by this power of how the length does."""
 _BRACKET = re.compile(r"\s*[(\[{][^()\[\]{}]*[)\]}]\s*$")
 
 
@@ -234,7 +241,9 @@ def understand(header: list[str], rows: Sequence[Mapping[str, str]], file: Sourc
         return column
 
     index_of = _index_columns(names)
-    error, sd, sd_percent, runs = one(_ERROR), one(_SD), one(_SD_PERCENT), one(_RUNS)
+    error, sd, sd_percent = one(_ERROR), one(_SD), one(_SD_PERCENT)
+    # Without a spread `n` is a size.
+    runs = one(_RUNS if error or sd or sd_percent else _RUNS - {"n"})
     moments = tuple(column for column in header if column not in taken and is_moment(column, rows))
     moments += _time_axis(header, {*taken, *moments}, rows)
     taken |= set(moments)
@@ -379,22 +388,32 @@ def _plain(name: str) -> str:
 
 
 def is_moment(name: str, rows: Sequence[Mapping[str, str]]) -> bool:
-    """Whether it says when: dates, or seconds, ms, µs or ns since 1970 that rise within groups."""
+    """Whether it says when: dates, or seconds, ms, µs or ns since 1970 that rise within groups.
+
+    Of a column `timestamp` any numbers do that hardly ever repeat: clocks also count from a machine's start.
+    """
     cells = [row[name].strip() for row in rows if row[name].strip()]
     if len(cells) < 2 or not _TIME_WORDS.fullmatch(_plain(name)):
         return False
     if all(_DATE.match(cell) for cell in cells):
         return True
     moments = [value for cell in cells if (value := number(cell)) is not None]
+    if _STAMP.fullmatch(_plain(name)) and len(moments) == len(cells):
+        return len(set(moments)) >= _NEARLY_ALL * len(cells) or _are_since_1970(moments)
     if len(moments) == len(cells) and _OF_TIMES.fullmatch(_plain(name)):
         moments.sort()
     falls = sum(after < before for before, after in pairwise(moments))
-    first, last = min(moments, default=0.0), max(moments, default=0.0)
-    if len(moments) < len(cells) or falls > _MOST_FALLS * (len(moments) - 1) or first <= 0:
+    if len(moments) < len(cells) or falls > _MOST_FALLS * (len(moments) - 1) or min(moments) <= 0:
         return False
+    return _are_since_1970(moments)
+
+
+def _are_since_1970(moments: Sequence[float]) -> bool:
     low, high = _EPOCH
-    scales = (1.0, 1e3, 1e6, 1e9)
-    return last < _EPOCH_SPREAD * first and any(low * scale <= first <= high * scale for scale in scales)
+    first, last = min(moments), max(moments)
+    return last < _EPOCH_SPREAD * first and any(
+        low * scale <= first <= high * scale for scale in (1.0, 1e3, 1e6, 1e9)
+    )
 
 
 def without_other_numbers(
@@ -480,7 +499,9 @@ def is_measured(name: str, words: Sequence[str], columns: Columns, rows: Sequenc
     unit = Units().of_column(name).unit
     if len({row[name] for row in rows}) > MOST_GROUPS:
         return True
-    if _MEASURED.fullmatch(_plain(name)) or (unit is not None and unit.quantity.endswith("/s")):
+    if _is_measured_by_its_name(name, rows) or (unit is not None and unit.quantity.endswith("/s")):
+        return True
+    if _is_beside_groups(name, words, columns, rows):
         return True
     different = len({row[name] for row in rows})
     levels = [other for other in columns.groups if other != name and _is_level(other, rows)]
@@ -495,6 +516,31 @@ def is_measured(name: str, words: Sequence[str], columns: Columns, rows: Sequenc
         labels = {tuple(row[column] for column in (*columns.families, *words)) for row in rows}
         return len(labels) == len(rows) and different > len(rows) / 2 and _has_fractions(name, rows)
     return different > len(rows) / 2
+
+
+def _is_measured_by_its_name(name: str, rows: Sequence[Mapping[str, str]]) -> bool:
+    """Whether its name says so; `P1` and `P2` with a few levels each are no percentiles."""
+    plain = _plain(name)
+    is_letter = bool(re.fullmatch("p[0-9]", plain)) and _is_level(name, rows)
+    return bool(_MEASURED.fullmatch(plain)) and not is_letter
+
+
+def _is_beside_groups(
+    name: str, words: Sequence[str], columns: Columns, rows: Sequence[Mapping[str, str]]
+) -> bool:
+    """Whether it has fractions, and tells no row apart that words and the whole numbers before it do not."""
+    if not _has_fractions(name, rows) or _plain(name) in _COMPARED or columns.knob:
+        return False
+    before = columns.groups[: columns.groups.index(name)]
+    whole = [
+        other
+        for other in before
+        if is_numeric(other, rows)
+        and not _has_fractions(other, rows)
+        and (_plain(other) == "n" or not is_measured_by_name(other))
+    ]
+    labels = {tuple(row[column] for column in (*columns.families, *words, *whole)) for row in rows}
+    return len(rows) > 1 and len(labels) == len(rows)
 
 
 def _is_level(name: str, rows: Sequence[Mapping[str, str]]) -> bool:
@@ -542,12 +588,37 @@ def _values(
         and not (name == "index" and _counts_rows(column, rows))
     }
     numeric = {name: column for name, column in free.items() if any(_numbers(column, rows))}
+    of_set_time = {name for name, column in numeric.items() if _is_set_time(name, column, numeric, rows)}
+    numeric = {name: column for name, column in numeric.items() if name not in of_set_time}
     values = _mean_of(names, numeric) or _by_name(numeric) or _by_unit(numeric, units)
     values = values or _by_ending(numeric, rows)
     if values or any(is_numeric(column, rows) for column in free.values()):
         others = () if has_no_number(list(free.values()), rows) else _only_numbers(numeric, rows)
         return values or others
     return _by_name(free)
+
+
+def _is_set_time(
+    name: str, column: str, numeric: Mapping[str, str], rows: Sequence[Mapping[str, str]]
+) -> bool:
+    """Whether runs lasted as long as was set: their durations differ far less than what they did a second."""
+    if not _DURATION.fullmatch(name) or len(rows) < 2:
+        return False
+    rates = (other for other in numeric.values() if other != column and _is_rate(other))
+    least = max(_RATES_VARY, _varies(column, rows) ** _RATES_VARY_MORE)
+    return any(_varies(other, rows) >= least for other in rates)
+
+
+def _is_rate(column: str) -> bool:
+    named = Units().of_column(column)
+    way = named.direction if named.unit is None else named.unit.direction
+    return way is Direction.HIGHER
+
+
+def _varies(column: str, rows: Sequence[Mapping[str, str]]) -> float:
+    """The largest number by the smallest; 1 where there are none above zero."""
+    values = [value for row in rows if (value := number(row[column])) is not None and value > 0]
+    return max(values) / min(values) if values else 1.0
 
 
 def _counts_rows(name: str, rows: Sequence[Mapping[str, str]]) -> bool:
@@ -566,7 +637,9 @@ def _candidates(header: Sequence[str], taken: set[str], rows: Sequence[Mapping[s
     numeric = [
         name
         for name in free
-        if _plain(name) not in _RUN | _BLOCK and any(_numbers(name, rows)) and _is_mostly_numeric(name, rows)
+        if _plain(name) not in _RUN | _BLOCK | {"n"}
+        and any(_numbers(name, rows))
+        and _is_mostly_numeric(name, rows)
     ]
     return tuple(sorted(numeric, key=_has_no_unit))
 

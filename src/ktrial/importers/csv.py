@@ -25,6 +25,8 @@ _FEW_REPEATS = 0.05
 _TELLING_DIGITS = 4
 _FEWEST_RUNS = 3
 _MISSING = {"", "-", "---", "na", "n/a", "nan", "null", "none"}
+_OF_METRICS = {"metric", "metric_name"}
+"""Columns whose cells are called as columns are: `wall_seconds`."""
 _YES, _NO = {"1", "yes", "true", "*"}, {"0", "no", "false", ""}
 
 
@@ -151,6 +153,8 @@ class _Reader:
             unit = columns.named.unit or (
                 unit_named(in_name.strip("()[]")) if in_name[:1] in ("(", "[") else None
             )
+            if columns.metric.lower() in _OF_METRICS:
+                unit = unit or self._file.choices.units.of_column(rows[0].cells[columns.metric]).unit
             return unit, unit.symbol if unit else ""
         first = rows[0].cells[columns.unit]
         unit = self._file.choices.units.of_text(first)
@@ -280,7 +284,8 @@ class _Reader:
         return " · ".join(row.cells[name] for name in self._varying) or self._file.group
 
     def _factors(self, row: CsvLine) -> dict[str, str]:
-        return {name: row.cells[name] for name in (self._columns.knob, *self._columns.groups) if name}
+        columns = self._columns
+        return {name: row.cells[name] for name in (columns.knob, *columns.sizes, *columns.groups) if name}
 
     def _is_default(self, row: CsvLine) -> bool:
         column = self._columns.default
@@ -414,7 +419,9 @@ def _rows_as_metrics(columns: Columns, table: Table) -> Columns:
     groups = len({row.cells[GROUP] for row in table.rows})
     for name in names:
         if len({row.cells[name] for row in table.rows}) * groups == len(table.rows):
-            return replace(columns, groups=(GROUP,), families=(name,), metric=name)
+            others = (other for other in names if other != name)
+            left_out = (*columns.left_out, *others)
+            return replace(columns, groups=(GROUP,), families=(name,), metric=name, left_out=left_out)
     return columns
 
 

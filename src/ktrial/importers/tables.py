@@ -204,6 +204,16 @@ def _damaged(file: SourceFile, line: int, problem: str) -> MeasurementsDamaged:
 
 # --- Wide tables: a column for each group.
 
+_NO_NUMBER = {"", "-", "---", "na", "n/a", "nan", "null", "none"}
+"""What stands in the cell of a group that was not measured."""
+
+
+def _are_all_there(cells: Sequence[str]) -> bool:
+    """Whether most of its cells are numbers, and the others say that there is none."""
+    there = [number(cell) is not None for cell in cells]
+    marks = all(is_there or cell.lower() in _NO_NUMBER for cell, is_there in zip(cells, there, strict=True))
+    return marks and 2 * sum(there) > len(cells)
+
 
 def made_long(table: Table) -> Table | None:
     """A row for each cell of a table whose columns are groups; None where they may be something else.
@@ -224,7 +234,7 @@ def made_long(table: Table) -> Table | None:
         for name, cells in by_name.items()
         if not (is_moment(name, cells_of_rows) or is_measured_by_name(name) or numbers_runs(name))
     }
-    groups = {name: values for name, values in numeric.items() if values and len(values) == len(table.rows)}
+    groups = {name: values for name, values in numeric.items() if values and _are_all_there(by_name[name])}
     named = [name for name in by_name if is_measured_by_name(name)]
     medians = [abs(median(values)) for values in groups.values()]
     if len(groups) < 2 or named or not min(medians) or max(medians) > _ALIKE * min(medians):

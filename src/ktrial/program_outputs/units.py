@@ -323,7 +323,7 @@ def _behind_comma(name: str) -> tuple[str, str]:
 
 
 def _told_by(name: str) -> Direction | None:
-    words = re.split(r"[^a-z]+", name.lower())
+    words = re.split(r"[^a-z]+", _camel(name).lower())
     if any(word in _UNWANTED or word in ("error", "miss", "loss") for word in words):
         return None
     return next(({**_MORE, **_LESS}[word] for word in words if word in _MORE or word in _LESS), None)

@@ -1,0 +1,143 @@
+"""Tables with many columns of numbers: what was measured names no group, what was set is no result."""
+
+from pathlib import Path
+
+import pytest
+from tests.support.program_texts import only_family, read_file, table
+
+from ktrial.analysis.imported_results import AnalysisOptions, analyse
+from ktrial.importers.errors import ImportFailed
+from ktrial.model.imported import Imported
+from ktrial.model.warnings import WarningKind
+from ktrial.model.workload import Direction
+
+
+def labels(imported: Imported) -> dict[str, list[str]]:
+    """Of each family the groups."""
+    return {family.name: [group.label for group in family.groups] for family in imported.families}
+
+
+def told(imported: Imported) -> str:
+    """All warnings."""
+    return " ".join(warning.text for warning in imported.warnings)
+
+
+@pytest.mark.parametrize(
+    ("header", "rows", "groups", "left_out"),
+    [
+        (
+            "width,height,whole_s,time_per_step_ms",
+            ["64,64,1.25,0.5", "128,128,5.5,2.2", "256,256,21.75,8.7", "512,512,88.5,35.4"],
+            ["64 · 64", "128 · 128", "256 · 256", "512 · 512"],
+            "whole_s",
+        ),
+        (
+            "window,points,predicted,throughput",
+            ["0,900,2.5,3", "1,901,2.25,4", "2,902,2.5,5", "3,903,2.125,6"],
+            ["0 · 900", "1 · 901", "2 · 902", "3 · 903"],
+            "predicted",
+        ),
+        (
+            "Users,TotalRequests,Successful,P50LatencyMs,AvgLatencyMs,LastedSec",
+            ["10,400,400,4,4.5,30.5", "20,790,789,5,5.01,30.7", "40,1500,1500,6,5.75,31.2"],
+            ["10", "20", "40"],
+            "TotalRequests, Successful, P50LatencyMs, LastedSec",
+        ),
+        (
+            "config,frequency,joules_ext,time,time_stdev",
+            ["a,200,8.5,10.5,0.01", "b,200,8.5,10.75,0.0", "a,300,8.75,10.25,0.0", "b,300,9.5,10.5,0.01"],
+            ["a", "b", "a", "b"],
+            "joules_ext, time_stdev",
+        ),
+    ],
+)
+def test_fractions_beside_columns_that_tell_each_row_apart_were_measured(
+    tmp_path: Path, header: str, rows: list[str], groups: list[str], left_out: str
+) -> None:
+    imported = read_file(table(tmp_path, header, *rows))
+    assert [label for of_family in labels(imported).values() for label in of_family] == groups
+    assert f"{left_out}: taken for measurements, and left out" in told(imported)
+
+
+def test_fractions_that_tell_rows_apart_are_levels(tmp_path: Path) -> None:
+    rows = [f"{threads},{skew},{threads * skew}" for threads in (1, 2) for skew in (0.5, 0.9)]
+    imported = read_file(table(tmp_path, "threads,skew,throughput", *rows))
+    assert labels(imported) == {"threads · skew": ["1 · 0.5", "1 · 0.9", "2 · 0.5", "2 · 0.9"]}
+
+
+def test_means_that_only_some_rows_have_split_no_table(tmp_path: Path) -> None:
+    rows = ["9000,250.5,a,X,", "8000,,a,Y,530.5", "4000,310.5,b,X,", "3000,,b,Y,610.25"]
+    imported = read_file(table(tmp_path, "throughput,read_avg,store,workload,insert_95th", *rows))
+    assert labels(imported) == {"X": ["a", "b"], "Y": ["a", "b"]}
+
+
+def test_columns_p1_and_p2_with_a_few_levels_are_no_percentiles(tmp_path: Path) -> None:
+    rows = [f"{first},{second},{first * 10 + second}" for first in (1, 2) for second in (1, 2)]
+    imported = read_file(table(tmp_path, "P1,P2,Time", *rows))
+    assert labels(imported) == {"P1 · P2": ["1 · 1", "1 · 2", "2 · 1", "2 · 2"]}
+    many = [f"{first},{second},5" for first in range(15) for second in range(15)]
+    with pytest.raises(ImportFailed, match=r"line 202: there are more than 200 groups .* by P1, P2"):
+        read_file(table(tmp_path, "P1,P2,Time", *many))
+
+
+def test_n_counts_runs_beside_a_spread_and_is_a_size_without_one(tmp_path: Path) -> None:
+    sizes = read_file(table(tmp_path, "mode,N,mean_ms", "a,1000,1.5", "b,1000,2.5", "a,2000,3", "b,2000,5"))
+    assert labels(sizes) == {"N 1000": ["a", "b"], "N 2000": ["a", "b"]}
+    runs = only_family(read_file(table(tmp_path, "mode,N,mean,sd", "a,10,1.5,0.1", "b,12,2.5,0.1")))
+    assert [group.summary.runs for group in runs.groups if group.summary] == [10, 12]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "metric"), [(("5.02", "5.06", "9.5"), "Avg Latency(ms)"), (("5", "50", "500"), "Duration(s)")]
+)
+def test_a_duration_that_was_set_is_no_result(tmp_path: Path, seconds: tuple[str, ...], metric: str) -> None:
+    rates = ("22.5", "2250.5", "104000.5")
+    rows = [f"{name},{time},{rate},4.5" for name, time, rate in zip("abc", seconds, rates, strict=True)]
+    imported = read_file(table(tmp_path, "server,Duration(s),QPS,Avg Latency(ms)", *rows))
+    assert only_family(imported).metric == metric
+
+
+def test_clocks_and_numbers_of_processes_name_no_group(tmp_path: Path) -> None:
+    rows = [f"{place},{900 + at},{at}417,{at}517,{at}.5" for at, place in enumerate("aabb")]
+    imported = read_file(table(tmp_path, "place,pid,start_timestamp,end_timestamp,latency", *rows))
+    assert labels(imported) == {"place": ["a", "b"]}
+    assert "not read start_timestamp, end_timestamp, pid" in imported.understood
+
+
+def test_a_group_that_lacks_a_number_is_a_group(tmp_path: Path) -> None:
+    imported = read_file(table(tmp_path, "test,one,two,three", "a,5,4,2", "b,7,nan,4", "c,8,9,6"))
+    assert labels(imported) == {
+        "a": ["one", "two", "three"],
+        "b": ["one", "three"],
+        "c": ["one", "two", "three"],
+    }
+    assert "1 rows have no number in value" in told(imported)
+
+
+def test_columns_that_a_wide_table_has_besides_are_told(tmp_path: Path) -> None:
+    rows = ["a,5,4,x", "b,7,6,y", "c,8,9,y"]
+    imported = read_file(table(tmp_path, "case,one,two,colour", *rows))
+    assert labels(imported).keys() == {"a", "b", "c"}
+    assert "not read colour" in imported.understood
+
+
+def test_names_of_metrics_tell_units_as_names_of_columns_do(tmp_path: Path) -> None:
+    rows = [f"{name},{metric},5" for metric in ("wall_seconds", "rate_mib_s", "ease") for name in "ab"]
+    families = read_file(table(tmp_path, "store,metric,mean", *rows)).families
+    assert [(family.metric, family.unit, family.direction) for family in families] == [
+        ("wall_seconds", "s", Direction.LOWER),
+        ("rate_mib_s", "MiB/s", Direction.HIGHER),
+        ("ease", "", None),
+    ]
+
+
+def test_words_that_capitals_part_say_which_way_is_better(tmp_path: Path) -> None:
+    family = only_family(read_file(table(tmp_path, "sets,AverageTime", "a,1.5", "b,2.5")))
+    assert (family.unit, family.direction) == ("", Direction.LOWER)
+
+
+def test_other_sizes_are_no_repeats(tmp_path: Path) -> None:
+    rows = [f"{name},{size},{size * at}" for at, name in enumerate("ab", 1) for size in (10, 100)]
+    imported = read_file(table(tmp_path, "store,size,seconds", *rows))
+    kinds = {finding.kind for finding in analyse((imported,), AnalysisOptions()).findings}
+    assert WarningKind.REPEATS_DISAGREE not in kinds
