@@ -114,7 +114,8 @@ class _Shown(Observer):
         if plan.may_end_early:
             trials = f"at most {trials}"
         again = f", {finished} of them stored before" if finished else ""
-        self.console.print(f"{trials}{again}")
+        alone = f"{one_line(plan.treatments[0].label)}: " if len(plan.treatments) == 1 else ""
+        self.console.print(f"{alone}{trials}{again}")
 
     def blocks_wanted(self, ended: int, next_look: int, comparisons: Sequence[Comparison]) -> None:
         """What is open is told after a look, not after every block."""

@@ -269,9 +269,8 @@ class StudyKernels:
             (name for name in references if name not in kernels), key=lambda name: name != baseline
         )
         builds = {name: build for name in names if (build := references[name].build)}
-        for name, error in misconfigured(builds, self.resources.builder, self.observer.progress_of).items():
-            self._not_had(name, error)
-        self._raise_hopeless(references, begun=begun)
+        wrong = misconfigured(builds, self.resources.builder, self.observer.progress_of)
+        self._not_had(wrong, references, begun=begun)
         compiled = {name: build for name, build in builds.items() if name not in kernels}
         fetched = self._fetched([references[name] for name in names if name not in builds])
         built = self.built(
@@ -283,8 +282,7 @@ class StudyKernels:
                     if isinstance(outcome, Kernel):
                         kernels[name] = outcome
                         continue
-                    self._not_had(name, outcome)
-                    self._raise_hopeless(references, begun=begun)
+                    self._not_had({name: outcome}, references, begun=begun)
         errors = [kernel for kernel in kernels.values() if isinstance(kernel, KernelError)]
         if errors and len(errors) == len(kernels) and not begun:
             raise errors[0]
@@ -297,12 +295,23 @@ class StudyKernels:
             except KernelError as error:
                 yield kernel.label, error
 
-    def _not_had(self, name: str, error: KernelError) -> None:
-        raise_host_problem(error)
-        self.known[name] = error
-        self.observer.kernel_failed(name, error)
+    def _not_had(
+        self, failed: Mapping[str, KernelError], references: Mapping[str, KernelRef], *, begun: bool
+    ) -> None:
+        """Tell of kernels that cannot be had, or raise where the study is hopeless without them: what is
+        raised is not told twice.
+        """
+        for error in failed.values():
+            raise_host_problem(error)
+        self.known.update(failed)
+        hopeless = self._hopeless(references, begun=begun)
+        for name, error in failed.items():
+            if hopeless is None or error not in {hopeless, hopeless.__cause__}:
+                self.observer.kernel_failed(name, error)
+        if hopeless:
+            raise hopeless
 
-    def _raise_hopeless(self, references: Mapping[str, KernelRef], *, begun: bool) -> None:
+    def _hopeless(self, references: Mapping[str, KernelRef], *, begun: bool) -> KernelError | None:
         """Compiling takes minutes: not for a study that cannot tell any more what it is there to tell.
 
         Nor is anything booted for it: where only the baseline is left, or only others, nothing is compared.
@@ -310,14 +319,14 @@ class StudyKernels:
         vital = [name for name, reference in references.items() if reference.build or not self.one_sided]
         errors = {name: error for name in vital if isinstance(error := self.known.get(name), KernelError)}
         if not errors or begun:
-            return
+            return None
         baseline, *treated = (kernel_of(self.study, treatment).label for treatment in self.plan.treatments)
         if baseline in errors:
-            raise errors[baseline]
+            return errors[baseline]
         if errors.keys() >= set(treated):
-            raise next(iter(errors.values()))
+            return next(iter(errors.values()))
         if self.known.keys() >= {name for name, reference in references.items() if reference.build}:
-            return
+            return None
         # All treatments may be lost that have another level of one factor than the baseline.
         for factor in self.study.factors:
             changed = [
@@ -328,11 +337,14 @@ class StudyKernels:
             if changed and errors.keys() >= set(changed):
                 first = errors[changed[0]]
                 advice = f"{first.advice}; or " if first.advice else ""
-                raise KernelError(
+                lost = KernelError(
                     f"The factor {factor.name} cannot be measured: no kernel with another level than the "
                     f"baseline's is available. {first.message}",
                     hint=f"{advice}leave out the factor {factor.name}, and the rest can be measured",
-                ) from first
+                )
+                lost.__cause__ = first
+                return lost
+        return None
 
 
 @dataclass

@@ -115,3 +115,11 @@ def test_a_terminal_gets_a_bar_that_goes_away(monkeypatch: pytest.MonkeyPatch) -
     assert "6/6" in shown
     assert "━" in shown
     assert shown.endswith("\x1b[2K"), "the bar is wiped away at the end"
+
+
+def test_trials_of_one_kernel_are_told_with_its_name() -> None:
+    text = io.StringIO()
+    of_one = PLAN.model_copy(update={"treatments": PLAN.treatments[:1], "trials": PLAN.trials[:3]})
+    with progress(Console(file=text, width=200)) as observer:
+        observer.study_planned(of_one, 0)
+    assert text.getvalue() == f"{PLAN.treatments[0].label}: 3 trials\n"

@@ -146,6 +146,17 @@ def test_a_build_that_fails_is_an_outcome_and_is_tried_again(tmp_path: Path, sto
     assert [build.make.get("KCFLAGS", "") for build in builds.built].count("-broken") == 2
 
 
+def test_what_ends_the_run_is_said_once_and_what_it_goes_on_without_is_told(
+    tmp_path: Path, store: Store
+) -> None:
+    message = Told()
+    with pytest.raises(BuildFailed):
+        ran(a_study(tmp_path, flags=flags("-broken", "")), store, FakeBuilder(), message)
+    assert message.failed == []
+    ran(a_study(tmp_path, flags=flags("", "-broken", "-O3")), store, FakeBuilder(), message)
+    assert len(message.failed) == 1
+
+
 def test_where_the_baseline_does_not_build_nothing_else_is_built(tmp_path: Path, store: Store) -> None:
     builds = FakeBuilder()
     with pytest.raises(BuildFailed):
