@@ -12,7 +12,7 @@ from rich.progress import BarColumn, SpinnerColumn, TaskID, TextColumn
 from rich.progress import Progress as Bar
 
 from ktrial.cli.console import breakable, messages
-from ktrial.cli.render.study_result import failure
+from ktrial.cli.render.study_result import failure, failure_text
 from ktrial.errors import KtrialError
 from ktrial.experiment.observer import Observer
 from ktrial.format import number_format
@@ -107,6 +107,7 @@ class _Shown(Observer):
         self.console = console
         self._each_trial = each_trial
         self._wanted = 0
+        self._failures: set[tuple[str, str]] = set()
 
     def study_planned(self, plan: Plan, finished: int) -> None:
         total = len(plan.trials)
@@ -139,7 +140,9 @@ class _Shown(Observer):
     def tell_end(self, trial: Trial) -> None:
         """A trial that failed is told at once; a kernel that could not be had was told before."""
         if trial.outcome not in _NO_NEWS:
-            self.console.print(f"failed: {failure(trial)}")
+            why = (trial.planned.treatment.key, failure_text(trial))
+            self.console.print(f"failed: {failure(trial, known=why in self._failures)}")
+            self._failures.add(why)
         elif self._each_trial and trial.samples:
             self.console.print(breakable(_numbers(trial)))
 

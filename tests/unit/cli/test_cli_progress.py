@@ -123,3 +123,15 @@ def test_trials_of_one_kernel_are_told_with_its_name() -> None:
     with progress(Console(file=text, width=200)) as observer:
         observer.study_planned(of_one, 0)
     assert text.getvalue() == f"{PLAN.treatments[0].label}: 3 trials\n"
+
+
+def test_how_a_trial_failed_is_told_once_a_kernel() -> None:
+    text = io.StringIO()
+    with progress(Console(file=text, width=200)) as observer:
+        for number, planned in enumerate(PLAN.trials, start=1):
+            trial = a_trial(planned, outcome=Outcome.HUNG, reason="no end")
+            observer.trial_finished(trial, number, 6, None)
+    lines = [line for line in text.getvalue().splitlines() if line.startswith("failed: ")]
+    assert len(lines) == len(PLAN.trials)
+    assert [line.endswith("no end") for line in lines].count(True) == len(PLAN.treatments)
+    assert [line.endswith(": as before") for line in lines].count(True) == 6 - len(PLAN.treatments)

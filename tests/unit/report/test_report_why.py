@@ -15,7 +15,7 @@ from tests.unit.report.test_flame_graph import AFTER, BEFORE
 
 from ktrial import report
 from ktrial.analysis.errors import NotCounted
-from ktrial.cli.render.next_step import prove_command
+from ktrial.cli.render.next_step import next_steps, prove_command
 from ktrial.cli.render.study_result import print_whys
 from ktrial.errors import KtrialError
 from ktrial.experiment.explain import stored_explanations
@@ -303,6 +303,15 @@ def test_the_next_command_is_of_the_largest_change(whys: tuple[Why, ...]) -> Non
     assert "--workload fork " in prove_command(study, several[::-1], None)
     new = why._replace(workload="mmap", total=why.total._replace(before=None, difference=3.0))
     assert "--workload mmap " in prove_command(study, (*several, new), None)
+
+
+def test_where_a_side_has_no_numbers_nothing_is_to_be_explained() -> None:
+    record = a_counted_record()
+    assert next_steps(record, None)[0][0] == f"ktrial explain {record.id} --workload fork"
+    without = [row.model_copy(update={"ratio": None}) for row in record.result.comparisons]
+    failed = record.result.model_copy(update={"comparisons": tuple(without)})
+    ((command, _),) = next_steps(record.model_copy(update={"result": failed}), "some.db")
+    assert command == f"ktrial show {record.id} -v --store some.db"
 
 
 def test_where_no_kernel_differs_no_command_is_named(record: StudyRecord, whys: tuple[Why, ...]) -> None:

@@ -60,7 +60,8 @@ def _kernels_part(record: StudyRecord, store: str | None) -> str:
     """Of a program that changed too little as a whole: what its kernel's part did, which `explain` tells."""
     if len(treatments(record.study)) != 2:
         return ""
-    counted = {row.workload for row in record.result.comparisons if row.mode is Mode.EXACT_PLUGIN}
+    compared = [row for row in record.result.comparisons if row.ratio is not None]
+    counted = {row.workload for row in compared if row.mode is Mode.EXACT_PLUGIN}
     programs = [use.label for use in record.study.workloads if use.command and use.label in counted]
     if not programs:
         return ""
@@ -102,8 +103,12 @@ def first_step(record: StudyRecord, _: Sequence[Why], store: str | None) -> str:
 def next_steps(record: StudyRecord, store: str | None) -> list[tuple[str, str]]:
     """Three commands, each with what it is for. They can be typed as they are."""
     names = [level for factor in record.study.factors for level in map(str, factor.levels)]
-    workload, option = record.study.workloads[0].label, store_option(store)
-    explain = ["ktrial", "explain", str(record.id), "--workload", workload, *option]
+    option = store_option(store)
+    compared = {row.workload for row in record.result.comparisons if row.ratio is not None}
+    workloads = [use.label for use in record.study.workloads if use.label in compared]
+    if not workloads:  # there is nothing to explain
+        return [(shlex.join(["ktrial", "show", str(record.id), "-v", *option]), "what the trials left")]
+    explain = ["ktrial", "explain", str(record.id), "--workload", workloads[0], *option]
     more = ["ktrial", "compare", *names, _MORE_WORKLOADS, *option]
     command = ["ktrial", "compare", *names, *option, "--", "sort", "/etc/passwd"]
     return [

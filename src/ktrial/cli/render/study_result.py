@@ -129,7 +129,7 @@ def print_answer(
     if over_cpus:
         screen.leave_out(len(shown.result.comparisons), "verdict")
     else:
-        screen.lines(list(_reasons(shown)), "reason", least=1)
+        screen.lines(list(_reasons(shown, but=record.result.answer)), "reason", least=1)
         screen.leave_out(len(comparisons.interaction_tables(record)), "interaction table")
     screen.leave_out(len(notes) - len(limits), "note")
     if report:
@@ -307,15 +307,19 @@ def _print_interactions(record: StudyRecord, console: Console) -> None:
         console.print(f"{left} of interactions: in the report")
 
 
-def _reasons(record: StudyRecord) -> Iterator[str]:
-    """Each reason once, with the rows that it holds for; their metric where a workload has several."""
+def _reasons(record: StudyRecord, but: str = "") -> Iterator[str]:
+    """Each reason once, with the rows that it holds for; their metric where a workload has several. `but`:
+    what the answer says needs no line of its own.
+    """
     several = len(study_summary.groups(record)) > 1
     metrics = {(row.workload, row.metric) for row in record.result.comparisons}
     of_workload = Counter(workload for workload, metric in metrics if metric not in BESIDE_THE_OWN)
     by_reason: dict[tuple[str, str, str, str], list[str]] = {}
     for row in record.result.comparisons:
         texts = (row.reason, row.beside) if row.verdict is not Verdict.NOT_TESTED else ()
-        for text in filter(None, texts):
+        for text in texts:
+            if not text or text in but:
+                continue
             treatment = told_apart(row.treatment, row.baseline) if several else ""
             named = row.metric in BESIDE_THE_OWN or of_workload[row.workload] > 1
             metric = row.metric if named else ""
@@ -349,12 +353,11 @@ def _failures(record: StudyRecord) -> list[str]:
     return lines
 
 
-def failure(trial: Trial) -> str:
-    """Which trial failed, and how, on one line."""
+def failure(trial: Trial, *, known: bool = False) -> str:
+    """Which trial failed, and how, on one line. `known`: how was told of another trial."""
     planned = trial.planned
-    return one_line(
-        f"{planned.treatment.label}, perturbation {planned.perturbation.number}: {failure_text(trial)}"
-    )
+    how = "as before" if known else failure_text(trial)
+    return one_line(f"{planned.treatment.label}, perturbation {planned.perturbation.number}: {how}")
 
 
 def failure_text(trial: Trial) -> str:
