@@ -13,7 +13,7 @@ _WITH_UNIT = re.compile(r"([-+]?[0-9][0-9.]*(?:[eE][-+]?[0-9]+)?)\s*([^\d\s.,%][
 _LIST = re.compile(r"[\[({]([^\[\](){}]+)[\])}]")
 _OF_HYPERFINE = {"Command", "Relative"}
 _SUMMARY = re.compile(
-    r"(?:geo(?:metric)?[ _-]?)?(?:mean|average|avg)|median|total|sum|std|stdev|stddev|overall",
+    r"(?:geo(?:metric)?[ _-]?)?(?:mean|average|avg)|median|total|sum|std|stdev|stddev|overall|aggregated?",
     re.IGNORECASE,
 )
 _FEWEST = 2
@@ -121,14 +121,19 @@ def _with_spread(name: str, cells: Sequence[str], header: list[str], rows: Rows)
 
 
 def _without_sums(header: list[str], rows: Rows) -> _Read:
-    """Without rows at the end that were computed of the others: their first cell says `Mean` or `Total`."""
+    """Without rows at the end that were computed of the others: their first word is `Mean` or `Total`."""
     at = len(rows)
-    while at > _FEWEST and _SUMMARY.fullmatch(rows[at - 1].cells[header[0]].strip("*_ :")):
+    while at > _FEWEST and _SUMMARY.fullmatch(_first_cell(header, rows[at - 1]).strip("*_ :")):
         at -= 1
     if at == len(rows):
         return header, rows, ""
-    names = ", ".join(row.cells[header[0]] for row in rows[at:])
+    names = ", ".join(_first_cell(header, row) for row in rows[at:])
     return header, rows[:at], f"from line {rows[at].line} on, {names} are computed of the rest, and not read"
+
+
+def _first_cell(header: list[str], row: CsvLine) -> str:
+    """The first that is not empty: locust writes its sum's name into the second."""
+    return next((row.cells[name] for name in header if row.cells[name]), "")
 
 
 def runs_in(cell: str) -> tuple[str, ...]:

@@ -120,7 +120,7 @@ _SESSION = {"experiment", "session", "day"}
 _ERROR = {"standard_error", "std_error", "stderr", "std_err", "se", "sem"}
 _SD = {"sd", "std", "stdev", "stddev", "std_dev", "standard_deviation"}
 _SD_PERCENT = {"sd_percent", "sd%", "sd_%", "std_percent", "cv", "cv_percent", "rsd", "rsd_percent"}
-_RUNS = {"n", "runs", "samples", "count", "rounds"}
+_RUNS = {"n", "runs", "samples", "count", "rounds", "n_runs", "num_runs", "number_of_runs"}
 _DEFAULT = {"is_default", "default", "is_baseline"}
 _UNIT = re.compile(r"(?:.*_)?units?|scale|uom|unit_of_measure(?:ment)?")
 _NOTE = {"note", "notes", "comment", "comments", "remark"}
@@ -134,7 +134,7 @@ _MEASURED = re.compile(
     r"|(median|min|max|minimum|maximum|user|system|sys|real|wall|cpu|rss|maxrss|max_rss|q1|q3|iqr|range|var"
     r"|ops|p[0-9]{1,2}(\.[0-9]{1,3})?)(_(s|sec|secs|seconds|ms|us|ns|time|kb|mb|bytes))?"
     r"|.*_(avg|mean|average|median|std|sd|stdev|std_dev|stddev|p[0-9]{2,3}|[0-9]{1,2}(st|nd|rd|th)(_percentile)?)"
-    r"|(total|completed|successful|succeeded|processed)(_(requests|reqs|ops|operations|queries|messages|samples))?"
+    r"|[0-9]{1,3}(_[0-9]{1,2})?%|(total|completed|successful|succeeded|processed)(_(requests|reqs|ops|operations|queries|messages|samples))?"
 )
 """Names of columns that tools write beside the one that is read."""
 _ENDINGS = (
@@ -172,7 +172,9 @@ _STATUS = re.compile(
     r"(?:.*_)?(?:status|exit_?code|return_?code|rc|retval|success|succeeded|passed|ok|failed|failure|timed_out"
     r"|timeout|error_occurred)"
 )
-_TROUBLES = re.compile(r"(?:.*_)?(?:errors|failures|timeouts|failed_requests|retries|drops|dropped)")
+_TROUBLES = re.compile(
+    r"(?:.*_)?(?:(?:error|failure|timeout)s?_count|errors|failures|timeouts|failed_requests|retries|drops|dropped)"
+)
 """Names of columns that count what went wrong."""
 _IS_BAD = re.compile(r"(?:.*_)?(?:failed|failure|timed_out|timeout|error_occurred)")
 _GOOD = {
@@ -211,6 +213,10 @@ _DATE = re.compile(
 _OF_TIMES = re.compile(r"(.*_)?(start|end|date|when|time_?stamp|epoch)(_time)?")
 """Names that say when and not how long."""
 _WORD_ENDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z][a-z])")
+_OF_RANKS = {"rank", "place", "position", "row", "no", "nr", "#"}
+_FARTHEST = 4
+"""Numbers of runs are, on average, less far apart, also where some runs are lost."""
+_LIMIT = re.compile(r"_(limit|target|goal|budget|cap|quota|set|setting|slo)(_|$)")
 _STAMP = re.compile(r"(.*_)?time_?stamp")
 _DURATION = re.compile(r"(duration|elapsed)(_.*)?")
 _RATES_VARY = 1.5
@@ -263,7 +269,8 @@ def understand(header: list[str], rows: Sequence[Mapping[str, str]], file: Sourc
     value = values[0] if values else ""
     taken |= {value, *values}
     block = one(_BLOCK)
-    run = block or one(_RUN)
+    sizes = {name for name, column in names.items() if name in _RUN and _is_far_apart(name, column, rows)}
+    run = block or one(_RUN - sizes)
     metrics = {"name"} if is_benchmarks else {"label"} if is_jmeter else _METRIC
     metric, knob, session = one(metrics), one(_KNOB), one(_SESSION)
     families = tuple(name for name in (metric, knob, session) if name)
@@ -277,7 +284,7 @@ def understand(header: list[str], rows: Sequence[Mapping[str, str]], file: Sourc
     in_seconds = any(set(tool_columns) <= set(header) for tool_columns in _IN_SECONDS)
     spreads = [column for column in header if column not in taken and _SPREAD.fullmatch(_plain(column))]
     others = [*spreads, *(_NOT_MEASURED & set(header) if in_seconds else ())]
-    others += [column for name, column in names.items() if name in _RUN and column not in taken]
+    others += [column for name, column in names.items() if name in _RUN - sizes and column not in taken]
     of_a_tool = is_benchmarks or is_jmeter
     others += [column for column in header if of_a_tool and column not in {*taken, *others}]
     taken |= set(others)
@@ -363,13 +370,30 @@ def has_failed(name: str, cell: str) -> bool:
 
 
 def _without_numbers_of_rows(names: Sequence[str], rows: Sequence[Mapping[str, str]]) -> tuple[str, ...]:
-    """The columns but those that give each row a name of its own (`result_id`), where others are left."""
+    """The columns but those that number rows or name each (`rank`, `result_id`), where others are left."""
     groups = [
         name
         for name in names
-        if not _ID.fullmatch(_plain(name)) or len({row[name] for row in rows}) < len(rows)
+        if not _ranks(name, rows)
+        and (not _ID.fullmatch(_plain(name)) or len({row[name] for row in rows}) < len(rows))
     ]
     return tuple(groups or names)
+
+
+def _ranks(name: str, rows: Sequence[Mapping[str, str]]) -> bool:
+    """Whether it is called as a row's number, and numbers the rows."""
+    return _plain(name) in _OF_RANKS and _counts_rows(name, rows)
+
+
+def _is_far_apart(name: str, column: str, rows: Sequence[Mapping[str, str]]) -> bool:
+    """Whether whole numbers lie too far apart to number runs: `iter` 1000, 10000, 100000 is a size."""
+    numbers = {row[column].strip() for row in rows}
+    if name == "seed" or name.endswith("_id") or len(numbers) < 2:
+        return False
+    if not all(cell.isdecimal() for cell in numbers):
+        return False
+    whole = [int(cell) for cell in numbers]
+    return max(whole) - min(whole) >= _FARTHEST * len(whole)
 
 
 def _has_structure(name: str, rows: Sequence[Mapping[str, str]]) -> bool:
@@ -501,11 +525,11 @@ def is_measured(name: str, words: Sequence[str], columns: Columns, rows: Sequenc
         return True
     if _is_measured_by_its_name(name, rows) or (unit is not None and unit.quantity.endswith("/s")):
         return True
-    if _is_beside_groups(name, words, columns, rows):
+    if _is_called_after(columns.value, name) or _is_beside_groups(name, words, columns, rows):
         return True
     different = len({row[name] for row in rows})
     levels = [other for other in columns.groups if other != name and _is_level(other, rows)]
-    if len(rows) < _FEW_ROWS or not (words or levels):
+    if len(rows) < _FEW_ROWS or not (words or levels or columns.groups.index(name)):
         return False
     nearly_all = _has_fractions(name, rows) and different >= _NEARLY_ALL * len(rows)
     if not columns.summaries and (nearly_all or _plain(name) in _RESULTS):
@@ -523,6 +547,11 @@ def _is_measured_by_its_name(name: str, rows: Sequence[Mapping[str, str]]) -> bo
     plain = _plain(name)
     is_letter = bool(re.fullmatch("p[0-9]", plain)) and _is_level(name, rows)
     return bool(_MEASURED.fullmatch(plain)) and not is_letter
+
+
+def _is_called_after(value: str, name: str) -> bool:
+    """Whether it is `runtime_naive` beside the numbers `runtime`; a `rate_limit` was set."""
+    return _plain(name).startswith(f"{_plain(value)}_") and not _LIMIT.search(_plain(name))
 
 
 def _is_beside_groups(
@@ -586,7 +615,10 @@ def _values(
         and not _NEVER.fullmatch(name)
         and not _is_compared_in(column, rows)
         and not (name == "index" and _counts_rows(column, rows))
+        and not _ranks(column, rows)
     }
+    if timed := next((free[name] for name in _VALUES if name in free and has_units(free[name], rows)), ""):
+        return (timed,)
     numeric = {name: column for name, column in free.items() if any(_numbers(column, rows))}
     of_set_time = {name for name, column in numeric.items() if _is_set_time(name, column, numeric, rows)}
     numeric = {name: column for name, column in numeric.items() if name not in of_set_time}
@@ -621,6 +653,13 @@ def _varies(column: str, rows: Sequence[Mapping[str, str]]) -> float:
     return max(values) / min(values) if values else 1.0
 
 
+def has_units(column: str, rows: Sequence[Mapping[str, str]]) -> bool:
+    """Whether most of its cells are numbers with a unit: those of tables where all are have been read."""
+    there = [row[column] for row in rows if row[column].strip()]
+    with_units = [cell for cell in there if is_with_unit(cell) and cell[-1:].isalpha()]
+    return 2 * len(with_units) > len(there)
+
+
 def _counts_rows(name: str, rows: Sequence[Mapping[str, str]]) -> bool:
     """Whether its cells are 0, 1, 2 and so on, or 1, 2, 3: UnixBench's indices have decimals."""
     cells = {row[name].strip() for row in rows}
@@ -632,7 +671,10 @@ def _candidates(header: Sequence[str], taken: set[str], rows: Sequence[Mapping[s
     free = [
         name
         for name in header
-        if name not in taken and not _NEVER.fullmatch(_plain(name)) and not _is_compared_in(name, rows)
+        if name not in taken
+        and not _NEVER.fullmatch(_plain(name))
+        and not _is_compared_in(name, rows)
+        and not _ranks(name, rows)
     ]
     numeric = [
         name

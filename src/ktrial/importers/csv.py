@@ -8,8 +8,15 @@ from itertools import pairwise
 from typing import overload
 
 from ktrial.format.number_format import counted, percentage
-from ktrial.importers.cells import CsvLine, with_runs
-from ktrial.importers.columns import Columns, has_failed, has_no_number, understand, without_other_numbers
+from ktrial.importers.cells import CsvLine, is_with_unit, with_runs
+from ktrial.importers.columns import (
+    Columns,
+    has_failed,
+    has_no_number,
+    has_units,
+    understand,
+    without_other_numbers,
+)
 from ktrial.importers.errors import ImportFailed, MeasurementsDamaged, NoMeasurements, some_of
 from ktrial.importers.protocol import SourceFile, check_groups, decimals, rounded
 from ktrial.importers.sizes import split_by_sizes
@@ -354,6 +361,7 @@ class Csv:
         if index_rows and not columns.groups:
             return Imported(source=file.name, format=self.name, families=(), index_rows=index_rows)
         _check_value(file, columns, table)
+        _check_cells(file, columns, table)
         cells_of_rows = [row.cells for row in table.rows]
         columns, left_out = without_other_numbers(columns, cells_of_rows, file)
         columns = _means_as_runs(split_by_sizes(columns, cells_of_rows, file), table)
@@ -402,12 +410,31 @@ def _check_value(file: SourceFile, columns: Columns, table: Table) -> None:
     raise NoMeasurements(file.path, "csv", problem, f"--value {shlex.quote(candidates[0])}{more}")
 
 
+def _check_cells(file: SourceFile, columns: Columns, table: Table) -> None:
+    """Raise MeasurementsDamaged where one time is written in another way, or where cells mean those above."""
+    value, name = columns.value, table.header[0]
+    odd = (row for row in table.rows if row.cells[value] and not is_with_unit(row.cells[value]))
+    if has_units(value, [row.cells for row in table.rows]) and (row := next(odd, None)):
+        problem = f"{value} is {row.cells[value]!r}, where most are numbers with a unit"
+        raise _damaged(file, row.line, problem)
+    first, *below = table.rows
+    empty = (row for row in below if first.cells[name] and not row.cells[name])
+    if name in (*columns.groups, *columns.families) and (row := next(empty, None)):
+        above = f"{first.cells[name]!r} in line {first.line}"
+        problem = f"{name} is empty, and {above}: write it in each row that it holds for"
+        raise _damaged(file, row.line, problem)
+
+
 def _means_as_runs(columns: Columns, table: Table) -> Columns:
-    """Means that a group has three of or more are its runs: of each its own spread says nothing of that."""
+    """Means that a group has three of or more are its runs: of each its own spread says nothing of that.
+
+    Without a spread two are enough.
+    """
     keys = {tuple(row.cells[name] for name in (*columns.families, *columns.groups)) for row in table.rows}
-    if not columns.summaries or len(table.rows) < _FEWEST_RUNS * len(keys):
-        return columns
     spreads = (columns.error, columns.sd, columns.sd_percent, columns.runs)
+    fewest = _FEWEST_RUNS * len(keys) if any(spreads) else len(keys) + 1
+    if not columns.summaries or len(table.rows) < fewest:
+        return columns
     left_out = (*columns.left_out, *(name for name in spreads if name))
     plain = replace(columns, summaries=False, error="", sd="", sd_percent="", runs="")
     return replace(plain, left_out=left_out)

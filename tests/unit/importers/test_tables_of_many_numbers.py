@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.support.program_texts import only_family, read_file, table
+from tests.support.program_texts import only_family, read_file, table, written
 
 from ktrial.analysis.imported_results import AnalysisOptions, analyse
 from ktrial.importers.errors import ImportFailed
@@ -141,3 +141,61 @@ def test_other_sizes_are_no_repeats(tmp_path: Path) -> None:
     imported = read_file(table(tmp_path, "store,size,seconds", *rows))
     kinds = {finding.kind for finding in analyse((imported,), AnalysisOptions()).findings}
     assert WarningKind.REPEATS_DISAGREE not in kinds
+
+
+def test_columns_called_as_percentiles_are_no_groups_and_counts_of_failures_are_told(tmp_path: Path) -> None:
+    rows = ["GET,a,7,0,4.5,5,9", "GET,b,8,2,5.5,6,9", ",Aggregated,15,2,5,6,9"]
+    header = "Type,Name,Request Count,Failure Count,Average Response Time,50%,99.9%"
+    imported = read_file(table(tmp_path, header, *rows))
+    assert labels(imported) == {"Name": ["a", "b"]}
+    assert "Failure Count is 2 in line 3" in told(imported)
+    assert "from line 4 on, Aggregated are computed of the rest" in imported.understood
+
+
+def test_numbers_too_far_apart_count_no_runs(tmp_path: Path) -> None:
+    rows = [f"{size},{name},{size / 8 + at}" for size in (1000, 10000, 50000) for at, name in enumerate("ab")]
+    imported = read_file(table(tmp_path, "iter,how,throughput", *rows))
+    assert labels(imported) == {f"iter {size}": ["a", "b"] for size in (1000, 10000, 50000)}
+    runs = read_file(table(tmp_path, "iter,how,throughput", "1,a,5", "3,a,6", "1,b,7", "2,b,8", "3,b,9"))
+    assert labels(runs) == {"how": ["a", "b"]}
+    assert "a has no iter 2" in told(runs)
+
+
+def test_a_rank_is_no_measurement_and_no_group(tmp_path: Path) -> None:
+    words = [
+        "| Rank | fast | slow |",
+        "|---:|:--|:--|",
+        "| 1 | one 900 | two 500 |",
+        "| 2 | two 800 | one 400 |",
+    ]
+    with pytest.raises(ImportFailed, match="line 1: no column is one of numbers"):
+        read_file(written(tmp_path, "\n".join(words) + "\n", "a.md"))
+    imported = read_file(table(tmp_path, "rank,name,score", "1,a,9.5", "2,b,8.5", "3,c,7.5"))
+    assert labels(imported) == {"name": ["a", "b", "c"]}
+
+
+def test_a_time_written_in_another_way_is_refused_with_its_line(tmp_path: Path) -> None:
+    rows = ["a,0.5,1.5s", "b,0.75,48.25s", "c,0.75,1m:51s"]
+    with pytest.raises(ImportFailed, match=r"line 4: Time is '1m:51s', where most are numbers with a unit"):
+        read_file(table(tmp_path, "tool,Error-rate,Time", *rows))
+
+
+def test_cells_that_mean_those_above_are_refused_with_their_line(tmp_path: Path) -> None:
+    with pytest.raises(
+        ImportFailed, match=r"line 3: size is empty, and '10' in line 2: write it in each row"
+    ):
+        read_file(table(tmp_path, "size,tool,seconds", "10,a,1.5", ",b,2.5", "20,a,3.5", ",b,4.5"))
+
+
+def test_numbers_called_after_the_ones_that_are_read_were_measured_and_limits_were_set(
+    tmp_path: Path,
+) -> None:
+    rows = [f"{at},{at}0,{at + 4},{at + 1}.5" for at in range(1, 4)]
+    imported = read_file(table(tmp_path, "angle,runtime_limit,runtime_plain,runtime", *rows))
+    assert labels(imported) == {"angle · runtime_limit": ["1 · 10", "2 · 20", "3 · 30"]}
+    assert "the column runtime_plain: taken for measurements" in told(imported)
+
+
+def test_means_without_a_spread_that_a_group_has_twice_are_its_runs(tmp_path: Path) -> None:
+    family = only_family(read_file(table(tmp_path, "game,avg", "a,102", "a,103", "b,88", "b,89")))
+    assert {group.label: group.values for group in family.groups} == {"a": (102, 103), "b": (88, 89)}
