@@ -405,9 +405,9 @@ def _has_structure(name: str, rows: Sequence[Mapping[str, str]]) -> bool:
 def _plain(name: str) -> str:
     """A column's name in small letters and underscores, without brackets: `Time (ms)` is `time`.
 
-    Dots, strokes and capitals part words: `Geometric.Mean`, `processing-time`, `MetricValue`.
+    Dots, strokes and capitals part words: `Geometric.Mean`, `processing-time`, `MetricValue`. `run #` is `run`.
     """
-    words = _WORD_ENDS.sub("_", _BRACKET.sub("", name.strip()).strip())
+    words = _WORD_ENDS.sub("_", _BRACKET.sub("", name.strip().rstrip("#") or name).strip())
     return re.sub(r"[\s.\-]+", "_", words).lower()
 
 
@@ -557,10 +557,25 @@ def _is_called_after(value: str, name: str) -> bool:
 def _is_beside_groups(
     name: str, words: Sequence[str], columns: Columns, rows: Sequence[Mapping[str, str]]
 ) -> bool:
-    """Whether it has fractions, and tells no row apart that words and the whole numbers before it do not."""
-    if not _has_fractions(name, rows) or _plain(name) in _COMPARED or columns.knob:
-        return False
+    """Whether it tells no row apart that words and the whole numbers before it do not, and has fractions.
+
+    Of whole numbers, nearly every row has one of its own then, beside sizes or behind what was measured.
+    """
     before = columns.groups[: columns.groups.index(name)]
+    levels = [other for other in before if _is_level(other, rows)]
+    if not _has_fractions(name, rows):
+        different = len({row[name] for row in rows})
+        header = list(rows[0])
+        behind = header.index(name) > header.index(columns.value)
+        if (
+            len(rows) < _FEW_ROWS
+            or different < _NEARLY_ALL * len(rows)
+            or not (behind or set(levels) - {*words})
+        ):
+            return False
+        before = tuple(levels)
+    if _plain(name) in _COMPARED or columns.knob:
+        return False
     whole = [
         other
         for other in before

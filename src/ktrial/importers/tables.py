@@ -169,8 +169,13 @@ def _markdown(numbered: Sequence[tuple[int, str]]) -> list[tuple[int, list[str]]
             break
         if not _RULE.fullmatch(line.strip()):
             cells = line.strip().removeprefix("|").removesuffix("|").split("|")
-            lines.append((at, [cell.strip().strip("*`") for cell in cells]))
+            lines.append((at, [_without_marks(cell.strip()) for cell in cells]))
     return lines
+
+
+def _without_marks(cell: str) -> str:
+    """Without the marks of bold text and code around the whole cell."""
+    return re.sub(r"^([*`]+)(.*[^*`])\1$", r"\2", cell)
 
 
 def _delimited(file: SourceFile) -> list[tuple[int, list[str]]]:

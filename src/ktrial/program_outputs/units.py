@@ -340,7 +340,8 @@ def _at_the_end(name: str) -> NamedUnit:
         return NamedUnit(unit, direction)
     if len(words) > 2 and words[-2].lower() == "per":
         return NamedUnit(_quotient(_counted(words[:-2]), words[-1]), direction)
-    if len(words) > 1 and words[-1].lower() in _BY_SPELLING and (size := _per(words)) is not None:
+    # `tx_s` is so many a second, and `malloc_ms` and `miss_ns` are times.
+    if len(words) > 1 and words[-1].lower() in _SECOND and (size := _per(words)) is not None:
         # `time_to_first_byte_ms` is a time.
         return NamedUnit(unit_named(words[-1]) if direction is _LOWER else size, direction)
     last = words[-1].lower() if words else ""

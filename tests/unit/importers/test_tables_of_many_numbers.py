@@ -199,3 +199,31 @@ def test_numbers_called_after_the_ones_that_are_read_were_measured_and_limits_we
 def test_means_without_a_spread_that_a_group_has_twice_are_its_runs(tmp_path: Path) -> None:
     family = only_family(read_file(table(tmp_path, "game,avg", "a,102", "a,103", "b,88", "b,89")))
     assert {group.label: group.values for group in family.groups} == {"a": (102, 103), "b": (88, 89)}
+
+
+def test_whole_numbers_of_each_row_in_a_table_of_sizes_were_measured(tmp_path: Path) -> None:
+    rows = [
+        f"{name},{size},{size}{at}77,{at}.5,{size}{at}9" for size in (10, 100) for at, name in enumerate("ab")
+    ]
+    imported = read_file(table(tmp_path, "how,entries,insert_ns,avg_lookup_ns,bytes_used", *rows))
+    assert labels(imported) == {"entries 10": ["a", "b"], "entries 100": ["a", "b"]}
+    assert "the columns insert_ns, bytes_used: taken for measurements" in told(imported)
+
+
+def test_a_number_sign_behind_run_changes_nothing(tmp_path: Path) -> None:
+    imported = read_file(table(tmp_path, "run #,march,time(sec)", "1,a,5", "2,a,6", "1,b,7", "2,b,8"))
+    assert labels(imported) == {"march": ["a", "b"]}
+
+
+def test_things_before_ms_or_ns_are_what_the_time_is_of(tmp_path: Path) -> None:
+    families = read_file(table(tmp_path, "how,avg_miss_ns,avg_malloc_ms", "a,5.5,6.5", "b,7.5,8.5")).families
+    assert [(family.unit, family.direction) for family in families] == [
+        ("ns", Direction.LOWER),
+        ("ms", Direction.LOWER),
+    ]
+
+
+def test_marks_of_code_within_a_cell_stay(tmp_path: Path) -> None:
+    lines = ["| Server | Latency |", "|:--|--:|", "| `one` | 5.5 |", "| `two` (small) | **6.5** |"]
+    imported = read_file(written(tmp_path, "\n".join(lines) + "\n", "a.md"))
+    assert labels(imported) == {"Server": ["one", "`two` (small)"]}
