@@ -107,7 +107,8 @@ def _listed(what: str, names: Sequence[str], option: str = "") -> str:
 _BLOCK = {"block"}
 _RUN = {
     "trial", "run", "repeat", "repetition", "replicate", "rep", "iteration", "iter", "pass", "sample",
-    "attempt", "round", "seed", "run_id", "run_no", "run_number", "result_id", "measurement_id", "sample_id",
+    "attempt", "round", "seed", "run_id", "run_no", "run_number", "run_index", "run_num", "run_nr",
+    "result_id", "measurement_id", "sample_id",
     "trial_id", "iteration_id", "record_id", "row_id",
 }  # fmt: skip
 _METRIC = {"metric", "test", "benchmark", "workload", "metric_name", "test_name", "benchmark_name", "bench"}
@@ -253,7 +254,7 @@ def understand(header: list[str], rows: Sequence[Mapping[str, str]], file: Sourc
     moments = tuple(column for column in header if column not in taken and is_moment(column, rows))
     moments += _time_axis(header, {*taken, *moments}, rows)
     taken |= set(moments)
-    unit = one({name for name in names if _UNIT.fullmatch(name)})
+    unit = one({name for name, column in names.items() if _UNIT.fullmatch(name) and _has_words(column, rows)})
     is_benchmarks, is_jmeter = set(header) >= _OF_BENCHMARKS, set(header) >= _OF_JMETER
     # An index is computed from the result, and rounded once more.
     values = values or (
@@ -399,13 +400,18 @@ def _is_far_apart(name: str, column: str, rows: Sequence[Mapping[str, str]]) -> 
 def _has_structure(name: str, rows: Sequence[Mapping[str, str]]) -> bool:
     """Whether there are lists or objects in a column, or numbers with their unit: no names of groups."""
     cells = [row[name] for row in rows]
-    return all(cell[:1] in "[{" for cell in cells) or all(map(is_with_unit, cells))
+    of_numbers = Units().of_column(name).unit is not None and name.rstrip().endswith((")", "]"))
+    return (
+        all(cell[:1] in "[{" for cell in cells)
+        or all(map(is_with_unit, cells))
+        or (of_numbers and all(cell[:1].isdigit() for cell in cells) and not is_numeric(name, rows))
+    )
 
 
 def _plain(name: str) -> str:
     """A column's name in small letters and underscores, without brackets: `Time (ms)` is `time`.
 
-    Dots, strokes and capitals part words: `Geometric.Mean`, `processing-time`, `MetricValue`. `run #` is `run`.
+    Dots, strokes and capitals part words: `Geometric.Mean`, `processing-time`, `MetricValue`; `run #`.
     """
     words = _WORD_ENDS.sub("_", _BRACKET.sub("", name.strip().rstrip("#") or name).strip())
     return re.sub(r"[\s.\-]+", "_", words).lower()
@@ -417,6 +423,8 @@ def is_moment(name: str, rows: Sequence[Mapping[str, str]]) -> bool:
     Of a column `timestamp` any numbers do that hardly ever repeat: clocks also count from a machine's start.
     """
     cells = [row[name].strip() for row in rows if row[name].strip()]
+    if len(cells) >= 2 and all(":" in cell and _DATE.match(cell) for cell in cells):
+        return True
     if len(cells) < 2 or not _TIME_WORDS.fullmatch(_plain(name)):
         return False
     if all(_DATE.match(cell) for cell in cells):
@@ -474,6 +482,11 @@ def without_other_numbers(
     return replace(columns, groups=remaining, left_out=(*columns.left_out, *measured)), (warning,)
 
 
+def _has_words(name: str, rows: Sequence[Mapping[str, str]]) -> bool:
+    """Whether there are no numbers in a column: pgbench's `scale` is no unit."""
+    return not is_numeric(name, rows)
+
+
 def is_numeric(name: str, rows: Sequence[Mapping[str, str]]) -> bool:
     """Whether there are numbers alone in a column, or lists of them, where it is not empty."""
     cells = [row[name].removesuffix("%").strip() for row in rows]
@@ -525,7 +538,8 @@ def is_measured(name: str, words: Sequence[str], columns: Columns, rows: Sequenc
         return True
     if _is_measured_by_its_name(name, rows) or (unit is not None and unit.quantity.endswith("/s")):
         return True
-    if _is_called_after(columns.value, name) or _is_beside_groups(name, words, columns, rows):
+    lasted = bool(_DURATION.fullmatch(_plain(name))) and _has_fractions(name, rows)
+    if lasted or _is_called_after(columns.value, name) or _is_beside_groups(name, words, columns, rows):
         return True
     different = len({row[name] for row in rows})
     levels = [other for other in columns.groups if other != name and _is_level(other, rows)]
@@ -604,15 +618,18 @@ def _index_columns(names: dict[str, str]) -> tuple[str, str, str] | None:
 
 
 def _time_axis(header: Sequence[str], taken: set[str], rows: Sequence[Mapping[str, str]]) -> tuple[str, ...]:
-    """A first column `time` that rises from row to row, beside another one that was measured: a log."""
-    name = header[0]
+    """A first column `time` that rises from row to row, beside another one that was measured: a log.
+
+    Columns before it that are the same in all rows change nothing.
+    """
+    name = next((name for name in header if len({row[name] for row in rows}) > 1), header[0])
     if _plain(name) not in _AXIS or name in taken or len(rows) < _FEW_ROWS:
         return ()
     moments = [number(row[name]) for row in rows]
     rises = all(
         before is not None and after is not None and before < after for before, after in pairwise(moments)
     )
-    measured = any(is_measured_by_name(other) for other in header[1:] if other not in taken)
+    measured = any(is_measured_by_name(other) for other in header if other not in {name, *taken})
     return (name,) if rises and measured else ()
 
 
@@ -629,7 +646,7 @@ def _values(
         if column not in taken
         and not _NEVER.fullmatch(name)
         and not _is_compared_in(column, rows)
-        and not (name == "index" and _counts_rows(column, rows))
+        and not (name == "index" and not _has_fractions(column, rows))
         and not _ranks(column, rows)
     }
     if timed := next((free[name] for name in _VALUES if name in free and has_units(free[name], rows)), ""):
@@ -651,6 +668,8 @@ def _is_set_time(
     """Whether runs lasted as long as was set: their durations differ far less than what they did a second."""
     if not _DURATION.fullmatch(name) or len(rows) < 2:
         return False
+    if len(set(numeric.values())) > 1 and _varies(column, rows) == 1:
+        return True
     rates = (other for other in numeric.values() if other != column and _is_rate(other))
     least = max(_RATES_VARY, _varies(column, rows) ** _RATES_VARY_MORE)
     return any(_varies(other, rows) >= least for other in rates)

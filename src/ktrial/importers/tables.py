@@ -12,7 +12,7 @@ from ktrial.importers.cells import CsvLine, plain_cells
 from ktrial.importers.columns import is_compared, is_measured_by_name, is_moment, numbers_runs
 from ktrial.importers.decimals import with_points
 from ktrial.importers.errors import MeasurementsDamaged, NoMeasurements
-from ktrial.importers.headers import with_names
+from ktrial.importers.headers import ROW, with_names
 from ktrial.importers.protocol import SourceFile
 from ktrial.program_outputs.reading import number
 from ktrial.text_lines import lines_of
@@ -237,7 +237,9 @@ def made_long(table: Table) -> Table | None:
     numeric = {
         name: [value for cell in cells if (value := number(cell)) is not None]
         for name, cells in by_name.items()
-        if not (is_moment(name, cells_of_rows) or is_measured_by_name(name) or numbers_runs(name))
+        if not (
+            name == ROW or is_moment(name, cells_of_rows) or is_measured_by_name(name) or numbers_runs(name)
+        )
     }
     groups = {name: values for name, values in numeric.items() if values and _are_all_there(by_name[name])}
     named = [name for name in by_name if is_measured_by_name(name)]

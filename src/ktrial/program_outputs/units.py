@@ -181,12 +181,13 @@ def _quotient(above: str, below: str) -> Unit | None:
     """So much a time, or so much for each thing; the thing needs no name here, the time does."""
     over = _time(below)
     if over is not None:
-        what = _size(above) or _count(above) or Unit(above, above.lower(), Fraction(1), None)
+        power = _PLAIN.get(above.lower()) if above.lower() in ("w", "j", "watts", "joules") else None
+        what = power or _size(above) or _count(above) or Unit(above, above.lower(), Fraction(1), None)
         return Unit(
             symbol=f"{what.symbol}/{over.symbol}",
             quantity=f"{what.quantity}/s",
             factor=what.factor / over.factor,
-            direction=_LOWER if what.quantity in _UNWANTED else _HIGHER,
+            direction=_LOWER if what.quantity in (*_UNWANTED, "power", "energy") else _HIGHER,
             ambiguous=what.ambiguous,
         )
     top, bottom = _time(above) or _size(above) or _count(above) or _PLAIN.get(above.lower()), _count(below)

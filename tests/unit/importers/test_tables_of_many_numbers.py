@@ -227,3 +227,71 @@ def test_marks_of_code_within_a_cell_stay(tmp_path: Path) -> None:
     lines = ["| Server | Latency |", "|:--|--:|", "| `one` | 5.5 |", "| `two` (small) | **6.5** |"]
     imported = read_file(written(tmp_path, "\n".join(lines) + "\n", "a.md"))
     assert labels(imported) == {"Server": ["one", "`two` (small)"]}
+
+
+def test_a_scale_of_numbers_is_no_unit(tmp_path: Path) -> None:
+    imported = read_file(table(tmp_path, "profile,scale,latency_ms", "a,800,1.5", "b,800,2.5"))
+    assert [(family.unit, family.direction) for family in imported.families] == [("ms", Direction.LOWER)]
+
+
+def test_times_of_day_and_a_clock_behind_one_name_are_no_groups_and_no_numbers(tmp_path: Path) -> None:
+    rows = [f"2015-01-0{at} 16:40:4{at}.5,{at}.5" for at in (3, 4, 5)]
+    (family,) = read_file(table(tmp_path, "collected,value", *rows)).families
+    assert [group.values for group in family.groups] == [(3.5, 4.5, 5.5)]
+    rows = [f"q3,{at}.001,3{at}8" for at in range(1, 6)]
+    imported = read_file(table(tmp_path, "id,time (s),sent (msg/s)", *rows))
+    assert [family.metric for family in imported.families] == ["sent (msg/s)"]
+    assert "not read time (s)" in imported.understood
+
+
+def test_a_duration_that_was_measured_is_no_size(tmp_path: Path) -> None:
+    rows = ["a,10.5,1.5,0.1", "b,10.5,2.5,0.1", "a,11.25,1.6,0.1", "b,11.25,2.6,0.1"]
+    imported = read_file(table(tmp_path, "request,duration,avg,stddev", *rows))
+    assert "the column duration: taken for measurements" in told(imported)
+
+
+def test_a_duration_of_all_rows_alike_is_no_result(tmp_path: Path) -> None:
+    imported = read_file(table(tmp_path, "profile,duration_s,latency_ms_avg", "a,60,0.5", "b,60,0.25"))
+    assert [family.metric for family in imported.families] == ["latency_ms_avg"]
+
+
+def test_an_index_without_decimals_is_no_measurement(tmp_path: Path) -> None:
+    with pytest.raises(ImportFailed, match=r"no column is one of numbers|no name says"):
+        read_file(table(tmp_path, "index,system,level", "15671,a,x", "37608,b,y"))
+
+
+def test_runs_may_be_called_run_index(tmp_path: Path) -> None:
+    rows = [f"{name},{run},{run}.5" for run in (1, 2, 3) for name in "ab"]
+    (family,) = read_file(table(tmp_path, "Tool,RunIndex,MetricValue", *rows)).families
+    assert {group.label: group.values for group in family.groups} == {
+        "a": (1.5, 2.5, 3.5),
+        "b": (1.5, 2.5, 3.5),
+    }
+
+
+def test_the_rows_names_of_a_wide_table_are_no_group(tmp_path: Path) -> None:
+    imported = read_file(table(tmp_path, ",chi,echo", "100,1663.5,1662.5", "1000,1500.5,1600.5"))
+    assert labels(imported) == {"100": ["chi", "echo"], "1000": ["chi", "echo"]}
+
+
+def test_cells_under_a_unit_that_are_no_numbers_name_no_group(tmp_path: Path) -> None:
+    rows = ["a,2837KiB/s(2905kB/s),12.5", "b,2900KiB/s(2969kB/s),13.5"]
+    imported = read_file(table(tmp_path, "Node,Disk (MiB/s),Network (Mbit/s)", *rows))
+    assert labels(imported) == {"Node": ["a", "b"]}
+    assert "not read Disk (MiB/s)" in imported.understood
+
+
+def test_fewer_watts_are_better(tmp_path: Path) -> None:
+    (family,) = read_file(table(tmp_path, "stage,RAM (W/s)", "a,2878.5", "b,2900.5")).families
+    assert (family.unit, family.direction) == ("W/s", Direction.LOWER)
+
+
+def test_raw_samples_of_criterion_0_2_are_read(tmp_path: Path) -> None:
+    rows = [
+        "group,function,value,sample_time_nanos,iteration_count",
+        "Sum,Plain,20,1000,10",
+        "Sum,Plain,20,4200,20",
+    ]
+    imported = read_file(table(tmp_path, *rows))
+    assert imported.format == "criterion"
+    assert [group.values for group in only_family(imported).groups] == [(100, 210)]

@@ -16,7 +16,8 @@ from ktrial.text_lines import lines_of
 
 _TIME = Column("time", "ns", Direction.LOWER)
 _HEADER = "group,function,value,throughput_num,throughput_type,sample_measured_value,unit,iteration_count"
-_FIELDS = len(_HEADER.split(","))
+_OLD_HEADER = "group,function,value,sample_time_nanos,iteration_count"
+"""That of criterion 0.2."""
 _ONE_PROCESS = Note(
     "its samples are of one process: what differs between processes is not in it",
     "run the benchmark several times, and keep each run's files",
@@ -55,12 +56,12 @@ class Criterion:
         return (
             has_keys(text, "median_abs_dev", "point_estimate")
             or has_keys(text, "sampling_mode", "iters", "times")
-            or text.lstrip().startswith(_HEADER)
+            or text.lstrip().startswith((_HEADER, _OLD_HEADER))
         )
 
     def read(self, text: str) -> Report:
         """The times. Raises OutputDamaged, OutputEmpty."""
-        if text.lstrip().startswith(_HEADER):
+        if text.lstrip().startswith((_HEADER, _OLD_HEADER)):
             return self._raw(text)
         return self._sample(text) if has_keys(text, "sampling_mode") else self._estimates(text)
 
@@ -110,9 +111,9 @@ class Criterion:
         samples: dict[str, list[tuple[float, float]]] = {}
         header, *lines = lines_of(text.strip())
         for at, row in enumerate(csv.reader(lines), start=2):
-            name, sample = self._row(row, f"line {at}")
+            name, sample = self._row(row, f"line {at}", header)
             samples.setdefault(name, []).append(sample)
-        if header != _HEADER or not samples:
+        if header not in (_HEADER, _OLD_HEADER) or not samples:
             raise OutputEmpty(format=self.name, problem="there is no sample in it")
         read = tuple(
             _times(name, [self._quotient(time, count, name) for time, count in rows])
@@ -121,11 +122,14 @@ class Criterion:
         notes = [note for name, rows in samples.items() for note in _doubts(name, rows)]
         return Report(read, notes=(_ONE_PROCESS, *notes))
 
-    def _row(self, row: Sequence[str], where: str) -> tuple[str, tuple[float, float]]:
+    def _row(self, row: Sequence[str], where: str, header: str) -> tuple[str, tuple[float, float]]:
         """The benchmark's name; nanoseconds, iterations."""
-        if len(row) != _FIELDS:
-            problem = f"it has {len(row)} fields, not {_FIELDS}"
+        fields = header.count(",") + 1
+        if len(row) != fields:
+            problem = f"it has {len(row)} fields, not {fields}"
             raise OutputDamaged(format=self.name, where=where, problem=problem)
+        if header == _OLD_HEADER:
+            row = [*row[:3], "", "", row[3], "ns", row[4]]
         unit = row[6]
         if not converts(unit, _TIME.unit):
             raise OutputDamaged(format=self.name, where=where, problem=f"its unit is {unit!r}, no time")
