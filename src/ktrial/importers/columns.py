@@ -646,7 +646,7 @@ def _values(
         if column not in taken
         and not _NEVER.fullmatch(name)
         and not _is_compared_in(column, rows)
-        and not (name == "index" and not _has_fractions(column, rows))
+        and not (name.rpartition("_")[2] == "index" and not _has_fractions(column, rows))
         and not _ranks(column, rows)
     }
     if timed := next((free[name] for name in _VALUES if name in free and has_units(free[name], rows)), ""):

@@ -181,7 +181,8 @@ def _quotient(above: str, below: str) -> Unit | None:
     """So much a time, or so much for each thing; the thing needs no name here, the time does."""
     over = _time(below)
     if over is not None:
-        power = _PLAIN.get(above.lower()) if above.lower() in ("w", "j", "watts", "joules") else None
+        # iostat's `w/s` are writes a second.
+        power = _PLAIN.get(above.lower()) if above in ("W", "J", "watts", "joules") else None
         what = power or _size(above) or _count(above) or Unit(above, above.lower(), Fraction(1), None)
         return Unit(
             symbol=f"{what.symbol}/{over.symbol}",

@@ -257,7 +257,7 @@ def test_a_duration_of_all_rows_alike_is_no_result(tmp_path: Path) -> None:
 
 def test_an_index_without_decimals_is_no_measurement(tmp_path: Path) -> None:
     with pytest.raises(ImportFailed, match=r"no column is one of numbers|no name says"):
-        read_file(table(tmp_path, "index,system,level", "15671,a,x", "37608,b,y"))
+        read_file(table(tmp_path, "index,system,repetition_index", "15671,a,0", "37608,b,0"))
 
 
 def test_runs_may_be_called_run_index(tmp_path: Path) -> None:
@@ -284,6 +284,8 @@ def test_cells_under_a_unit_that_are_no_numbers_name_no_group(tmp_path: Path) ->
 def test_fewer_watts_are_better(tmp_path: Path) -> None:
     (family,) = read_file(table(tmp_path, "stage,RAM (W/s)", "a,2878.5", "b,2900.5")).families
     assert (family.unit, family.direction) == ("W/s", Direction.LOWER)
+    (family,) = read_file(table(tmp_path, "disk,value (w/s)", "a,2878.5", "b,2900.5")).families
+    assert family.direction is Direction.HIGHER
 
 
 def test_raw_samples_of_criterion_0_2_are_read(tmp_path: Path) -> None:
