@@ -122,6 +122,8 @@ _ERROR = {"standard_error", "std_error", "stderr", "std_err", "se", "sem"}
 _SD = {"sd", "std", "stdev", "stddev", "std_dev", "standard_deviation"}
 _SD_PERCENT = {"sd_percent", "sd%", "sd_%", "std_percent", "cv", "cv_percent", "rsd", "rsd_percent"}
 _RUNS = {"n", "runs", "samples", "count", "rounds", "n_runs", "num_runs", "number_of_runs"}
+_COUNTS = {"n", "repetitions", "repeats"}
+"""Numbers of runs beside a spread, and sizes or settings without one."""
 _DEFAULT = {"is_default", "default", "is_baseline"}
 _UNIT = re.compile(r"(?:.*_)?units?|scale|uom|unit_of_measure(?:ment)?")
 _NOTE = {"note", "notes", "comment", "comments", "remark"}
@@ -219,6 +221,8 @@ _FARTHEST = 4
 """Numbers of runs are, on average, less far apart, also where some runs are lost."""
 _LIMIT = re.compile(r"_(limit|target|goal|budget|cap|quota|set|setting|slo)(_|$)")
 _STAMP = re.compile(r"(.*_)?time_?stamp")
+_CHECKED = {"score", "result"}
+"""Names of what a program computed, where they are whole numbers and its time stands beside them."""
 _DURATION = re.compile(r"(duration|elapsed)(_.*)?")
 _RATES_VARY = 1.5
 _RATES_VARY_MORE = 4
@@ -249,8 +253,7 @@ def understand(header: list[str], rows: Sequence[Mapping[str, str]], file: Sourc
 
     index_of = _index_columns(names)
     error, sd, sd_percent = one(_ERROR), one(_SD), one(_SD_PERCENT)
-    # Without a spread `n` is a size.
-    runs = one(_RUNS if error or sd or sd_percent else _RUNS - {"n"})
+    runs = one(_RUNS | _COUNTS if error or sd or sd_percent else _RUNS - _COUNTS)
     moments = tuple(column for column in header if column not in taken and is_moment(column, rows))
     moments += _time_axis(header, {*taken, *moments}, rows)
     taken |= set(moments)
@@ -653,6 +656,9 @@ def _values(
         return (timed,)
     numeric = {name: column for name, column in free.items() if any(_numbers(column, rows))}
     of_set_time = {name for name, column in numeric.items() if _is_set_time(name, column, numeric, rows)}
+    checked = {name for name in _CHECKED & numeric.keys() if not _has_fractions(numeric[name], rows)}
+    if any(_is_time(column, rows) for column in numeric.values()):
+        of_set_time |= checked
     numeric = {name: column for name, column in numeric.items() if name not in of_set_time}
     values = _mean_of(names, numeric) or _by_name(numeric) or _by_unit(numeric, units)
     values = values or _by_ending(numeric, rows)
@@ -660,6 +666,12 @@ def _values(
         others = () if has_no_number(list(free.values()), rows) else _only_numbers(numeric, rows)
         return values or others
     return _by_name(free)
+
+
+def _is_time(column: str, rows: Sequence[Mapping[str, str]]) -> bool:
+    """Whether it is a time with fractions, by its unit."""
+    unit = Units().of_column(column).unit
+    return unit is not None and unit.quantity == "s" and _has_fractions(column, rows)
 
 
 def _is_set_time(

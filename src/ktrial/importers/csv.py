@@ -351,6 +351,7 @@ class Csv:
         table = table_of(file)
         columns_only = tuple(name for name in file.choices.group_by if name not in table.conditions)
         file = replace(file, choices=replace(file.choices, group_by=columns_only))
+        _check_header(file, table)
         columns = understand(table.header, [row.cells for row in table.rows], file)
         if not columns.value and not file.choices.group_by and (long := made_long(table)) is not None:
             table = long
@@ -408,6 +409,16 @@ def _check_value(file: SourceFile, columns: Columns, table: Table) -> None:
     names = ",".join(candidates[:2])
     more = f", or several: --value {shlex.quote(names)}" if candidates[1:] else ""
     raise NoMeasurements(file.path, "csv", problem, f"--value {shlex.quote(candidates[0])}{more}")
+
+
+def _check_header(file: SourceFile, table: Table) -> None:
+    """Raise NoMeasurements where the first line is a row: with numbers, and words that stand below, too."""
+    numbers = [name for name in table.header if number(name) is not None]
+    again = (name for name in table.header if any(row.cells[name] == name for row in table.rows))
+    if numbers and (word := next((name for name in again if name not in numbers), None)):
+        problem = f"line {table.line}: its header is {some_of(table.header)}, and {word} is a cell, too"
+        hint = "put a line with the columns' names above the numbers"
+        raise NoMeasurements(file.path, "csv", problem, hint)
 
 
 def _check_cells(file: SourceFile, columns: Columns, table: Table) -> None:

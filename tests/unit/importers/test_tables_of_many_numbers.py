@@ -297,3 +297,26 @@ def test_raw_samples_of_criterion_0_2_are_read(tmp_path: Path) -> None:
     imported = read_file(table(tmp_path, *rows))
     assert imported.format == "criterion"
     assert [group.values for group in only_family(imported).groups] == [(100, 210)]
+
+
+def test_a_first_row_whose_words_are_cells_below_is_no_header(tmp_path: Path) -> None:
+    rows = ["resize,fast,28783,28928", "resize,slow,29937,30010", "turn,fast,69140,69229"]
+    with pytest.raises(ImportFailed, match=r"line 1: its header is resize, .* and resize is a cell, too"):
+        read_file(table(tmp_path, *rows))
+
+
+def test_repetitions_beside_a_spread_are_the_number_of_runs(tmp_path: Path) -> None:
+    rows = ["a,1.5,0.1,10", "b,2.5,0.1,30"]
+    family = only_family(read_file(table(tmp_path, "how,mean,std,repetitions", *rows)))
+    assert [(group.label, group.summary.runs) for group in family.groups if group.summary] == [
+        ("a", 10),
+        ("b", 30),
+    ]
+
+
+def test_a_whole_score_beside_a_time_is_what_a_program_computed(tmp_path: Path) -> None:
+    rows = [f"{name},580,{run}.5,{run}" for run in (1, 2, 3) for name in "ab"]
+    family = only_family(read_file(table(tmp_path, "input,score,time_sec,run", *rows)))
+    assert (family.metric, family.unit) == ("time_sec", "s")
+    scores = only_family(read_file(table(tmp_path, "host,score", "a,580", "b,590")))
+    assert scores.direction is Direction.HIGHER
