@@ -15,19 +15,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import BinaryIO, NoReturn, Protocol
+from typing import TYPE_CHECKING, BinaryIO, NoReturn, Protocol
 
 import lz4.block
 import zstandard
 from elftools.common.exceptions import ELFError
-from elftools.construct import ConstructError
-from elftools.elf.constants import SH_FLAGS
-from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import Section
 
 from ktrial.kernels.errors import ImageError, ImageTruncated, NotAKernel
 from ktrial.kernels.files import UNPACKING_BYTES
 from ktrial.model.kernel import BootImage
+
+if TYPE_CHECKING:
+    from elftools.elf.elffile import ELFFile
+    from elftools.elf.sections import Section
 
 # Read a kernel image: a bzImage by its setup header, or an ELF vmlinux; say what another file is.
 #
@@ -284,10 +284,10 @@ ELF_MAGIC = b"\x7fELF"
 _XEN_PHYS32_ENTRY = 18
 """XEN_ELFNOTE_PHYS32_ENTRY (xen/interface/elfnote.h): the address at which PVH guests start, 32-bit mode."""
 _STUMBLES = (
-    *(ConstructError, ValueError, LookupError, AssertionError, struct.error),
+    *(ValueError, LookupError, AssertionError, struct.error),
     *(OverflowError, AttributeError, TypeError, ZeroDivisionError),
 )
-"""What pyelftools raises, apart from ELFError, on what is no sound file."""
+"""What pyelftools raises, apart from errors of its own, on what is no sound file."""
 _MOST_SEGMENTS, _MOST_SECTIONS = 1000, 10_000
 """A kernel has some ten, and some hundred."""
 _NOTE = struct.Struct("<III")
@@ -318,21 +318,25 @@ def check_elf(path: Path, data: bytes) -> None:
 
 
 @contextmanager
-def sound_elf(file: BinaryIO) -> Iterator[ELFFile]:
+def sound_elf(file: BinaryIO) -> "Iterator[ELFFile]":
     """An ELF file to be read in the block. Raises ELFError, there too, where it is not as it should be.
 
     pyelftools believes what a file says of itself: its loops end where the file says so, and what it stumbles
     over it raises as it comes.
     """
+    # Most commands look into no kernel, and need not wait for what reads one.
+    from elftools.construct import ConstructError
+    from elftools.elf.elffile import ELFFile
+
     try:
         elf = ELFFile(file)
         _check_tables(elf)
         yield elf
-    except _STUMBLES as error:
+    except (ConstructError, *_STUMBLES) as error:
         raise ELFError(f"it is not a valid ELF file: {error}") from error
 
 
-def _check_tables(elf: ELFFile) -> None:
+def _check_tables(elf: "ELFFile") -> None:
     """Raises ELFError where a table cannot be that of a kernel. (One that is cut short may be.)"""
     segments, sections = elf["e_phnum"], elf["e_shnum"]
     if segments and elf["e_phentsize"] != elf.structs.Elf_Phdr.sizeof():
@@ -391,7 +395,7 @@ def symbols_of(data: bytes) -> Iterator[tuple[int, str, str]]:
             yield from _symbols(data, table, sections)
 
 
-def _symbols(data: bytes, table: Section, sections: list[Section]) -> Iterator[tuple[int, str, str]]:
+def _symbols(data: bytes, table: "Section", sections: "list[Section]") -> Iterator[tuple[int, str, str]]:
     names = _content(data, sections[table["sh_link"]])
     rows = _content(data, table)
     for name, info, _, section, address, _ in _SYMBOL.iter_unpack(rows[: len(rows) // 24 * 24]):
@@ -403,16 +407,18 @@ def _symbols(data: bytes, table: Section, sections: list[Section]) -> Iterator[t
             yield address, _letter(sections[section]["sh_flags"], info >> 4), text
 
 
-def _content(data: bytes, section: Section) -> bytes:
+def _content(data: bytes, section: "Section") -> bytes:
     return data[section["sh_offset"] :][: section["sh_size"]]
 
 
 def _letter(flags: int, bind: int) -> str:
+    from elftools.elf.constants import SH_FLAGS
+
     letter = "T" if flags & SH_FLAGS.SHF_EXECINSTR else "D" if flags & SH_FLAGS.SHF_WRITE else "R"
     return letter.lower() if bind == _LOCAL else "W" if bind == _WEAK else letter
 
 
-def _end(elf: ELFFile) -> int:
+def _end(elf: "ELFFile") -> int:
     """The last byte that the headers speak of."""
     tables = [
         elf["e_phoff"] + elf["e_phnum"] * elf["e_phentsize"],

@@ -26,7 +26,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote, unquote
 
-from filelock import FileLock, Timeout
 from pydantic import Field, ValidationError
 
 from ktrial.file_digests import digest_of_file, has_digest
@@ -193,6 +192,8 @@ class Cache:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
+        from filelock import FileLock  # where a kernel is only read, nothing is locked
+
         with FileLock(self.root / "locks" / "directory.lock"):
             yield
 
@@ -555,6 +556,8 @@ WORD_SECONDS = 30.0
 @contextmanager
 def held(path: Path, progress: Progress, waiting: str) -> Iterator[None]:
     """Hold the lock file; tell `waiting` where another process has it, and for how long, again and again."""
+    from filelock import FileLock, Timeout
+
     lock = FileLock(path)
     try:
         lock.acquire(timeout=0)
@@ -575,6 +578,8 @@ def held(path: Path, progress: Progress, waiting: str) -> Iterator[None]:
 @contextmanager
 def held_if_free(path: Path) -> Iterator[bool]:
     """Hold the lock file and yield True; where another process has it, yield False at once."""
+    from filelock import FileLock, Timeout
+
     lock = FileLock(path)
     try:
         lock.acquire(timeout=0)

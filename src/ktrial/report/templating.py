@@ -3,10 +3,12 @@
 import base64
 import hashlib
 from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup, escape
 
+from ktrial.file_digests import digest_of_file
 from ktrial.format import labels, number_format
 from ktrial.format.sanitize import printable, shortened
 from ktrial.format.table import Cell, Column, Emphasis, Kind, Output, Row, RowKind, Table
@@ -29,7 +31,11 @@ def environment() -> "Environment":
     """Templates of this package, by the names of their files."""
     from jinja2 import Environment, PackageLoader, StrictUndefined  # not for other forms of a report
 
+    from ktrial.report.compiled_templates import CompiledTemplates
+
+    here = Path(__file__)
     templates = Environment(
+        bytecode_cache=CompiledTemplates(here.parent / "templates", settings=digest_of_file(here)),
         loader=PackageLoader("ktrial.report"),
         autoescape=True,
         undefined=StrictUndefined,

@@ -15,6 +15,9 @@ FLOOR = 0.1
 _PLAINLY_ALIKE = 4.0
 """The larger variance by the smaller one. Of 3 to 7 numbers an F test has p > 0.1 there, on both sides."""
 
+_CLOSE = 1 - 1e-9
+"""Of the margin: numpy's logarithms differ from Python's in the last digit."""
+
 
 @dataclass(frozen=True)
 class PairedArms:
@@ -41,11 +44,14 @@ class PairedArms:
         return both if usable else []
 
     def plainly_alike(self, margin: float) -> bool:
-        """Whether no test of the spread or of modes finds anything at a level of 5 %."""
-        if not self.both:
+        """Whether no test of the spread or of modes finds at a level of 5 % what is beyond the margin.
+
+        An arm's standard deviation, and the distance of two modes, are not more than its range.
+        """
+        logs = [[math.log(arm[block]) for block in self.both] for arm in (self.below, self.above)]
+        if not self.both or all(math.expm1(max(arm) - min(arm)) <= margin * _CLOSE for arm in logs):
             return True
         if len(self.both) >= FEWEST_FOR_RANKS:
             return False
-        logs = ([math.log(arm[block]) for block in self.both] for arm in (self.below, self.above))
         low, high = sorted(max(variance(arm), (FLOOR * margin) ** 2) for arm in logs)
         return high <= _PLAINLY_ALIKE * low

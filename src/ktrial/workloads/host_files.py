@@ -17,16 +17,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from elftools.common.exceptions import ELFError
-from elftools.elf.dynamic import DynamicSegment
-from elftools.elf.elffile import ELFFile
-from elftools.elf.segments import InterpSegment
 
 from ktrial.format import number_format
 from ktrial.model.machine import CarriedFile, guest_path_problem
 from ktrial.text_lines import lines_of
 from ktrial.workloads.errors import BadWorkload, WorkloadError
+
+if TYPE_CHECKING:
+    from elftools.elf.elffile import ELFFile
 
 MOST_BYTES = 1 << 30
 """Of all files of a workload together: the guest holds them in its memory."""
@@ -251,6 +252,8 @@ def _read_once(path: Path, version: tuple[int, ...]) -> _Dynamic | str:
 
     `version`: of the file, by what its inode says: another one is read anew.
     """
+    from elftools.elf.elffile import ELFFile  # most commands look into no program
+
     with path.open("rb") as opened:
         elf = ELFFile(opened)
         if elf["e_machine"] != "EM_X86_64" or elf.elfclass != 64:
@@ -258,7 +261,10 @@ def _read_once(path: Path, version: tuple[int, ...]) -> _Dynamic | str:
         return _dynamic(elf, path)
 
 
-def _dynamic(elf: ELFFile, path: Path) -> _Dynamic:
+def _dynamic(elf: "ELFFile", path: Path) -> _Dynamic:
+    from elftools.elf.dynamic import DynamicSegment
+    from elftools.elf.segments import InterpSegment
+
     loader: list[str] = []
     tags: dict[str, list[str]] = {"DT_NEEDED": [], "DT_RPATH": [], "DT_RUNPATH": []}
     for segment in elf.iter_segments():

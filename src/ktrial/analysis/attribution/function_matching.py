@@ -541,7 +541,9 @@ def _names_of(files: FunctionFiles) -> frozenset[str]:
     if id(files) not in _named:
         if len(_named) >= _MOST_KERNELS:
             _named.clear()
-        _named[id(files)] = files, frozenset(map(source_name, files.functions))
+        # Nobody asks for a name with something appended: such names may stay beside those without it.
+        cut = (source_name(symbol) for symbol in files.functions if "." in symbol)
+        _named[id(files)] = files, files.functions.union(cut)
     return _named[id(files)][1]
 
 

@@ -15,9 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
-from typing import Any
-
-from debian.deb822 import Deb822
+from typing import TYPE_CHECKING, Any
 
 from ktrial.kernels import Progress
 from ktrial.kernels.errors import FetchFailed
@@ -26,6 +24,9 @@ from ktrial.kernels.kernel_cache import held
 from ktrial.kernels.programs import require_tool
 from ktrial.system_tools import Tool
 from ktrial.text_lines import lines_of
+
+if TYPE_CHECKING:
+    from debian.deb822 import Deb822
 
 APT = Tool("apt-get", "apt", "fetches distribution kernels")
 _LEFT_OUT = re.compile(
@@ -247,7 +248,7 @@ class PrivateApt:
     def _targets(self, kernel: str) -> Iterator[Mapping[str, str]]:
         text = run_tool(kernel, ["apt-get", "indextargets"], self._environment()).stdout
         kind = "Sources" if self.architecture == SOURCE else "Packages"
-        for target in Deb822.iter_paragraphs(text, use_apt_pkg=False):
+        for target in _paragraphs(text):
             if target.get("Identifier", kind) == kind and Path(target["Filename"]).exists():
                 yield target
 
@@ -400,8 +401,16 @@ def source_packages(text: str, names: re.Pattern[str], base: str, suite: str) ->
             )
 
 
-def _entries(text: str, names: re.Pattern[str]) -> Iterator[Deb822]:
+def _paragraphs(text: str) -> "Iterator[Deb822]":
+    from debian.deb822 import Deb822  # with what it needs, a fortieth of a report's imports
+
+    return Deb822.iter_paragraphs(text, use_apt_pkg=False)
+
+
+def _entries(text: str, names: re.Pattern[str]) -> "Iterator[Deb822]":
     """Lists have some ten thousand entries: only those that are meant are taken apart."""
+    from debian.deb822 import Deb822
+
     for match in re.finditer(r"^Package: (\S+)$", text, re.MULTILINE):
         if names.fullmatch(match[1]):
             end = text.find("\n\n", match.end())
@@ -434,7 +443,7 @@ def configured_sources(indextargets: str) -> list[ConfiguredSource]:
     The first tells origins, but only of lists that were fetched; the second tells all that is set up.
     """
     sources = {}
-    for target in Deb822.iter_paragraphs(indextargets, use_apt_pkg=False):
+    for target in _paragraphs(indextargets):
         uri, suite = target.get("Repo-URI", ""), target.get("Release", "")
         file = Path(target.get("Sourcesentry", "").rpartition(":")[0])
         if uri and (uri, suite) not in sources:
@@ -463,7 +472,7 @@ def source_options(file: Path, uri: str) -> tuple[tuple[str, str], ...]:
 def _entries_of_apt(text: str, *, deb822: bool) -> Iterator[tuple[list[str], dict[str, str]]]:
     """The addresses and options of each entry, in one of the two formats of sources.list(5)."""
     if deb822:
-        for stanza in Deb822.iter_paragraphs(text, use_apt_pkg=False):
+        for stanza in _paragraphs(text):
             yield stanza.get("URIs", "").split(), dict(stanza)
         return
     for match in re.finditer(r"^[ \t]*deb[ \t]+(?:\[([^]\n]*)\][ \t]+)?(\S+)", text, re.MULTILINE):

@@ -6,7 +6,6 @@ from contextlib import suppress
 from pathlib import Path
 
 from ktrial.kernels.build.recipes import PREFIX as BUILD_PREFIX
-from ktrial.kernels.build.requests import requested, tools_of
 from ktrial.kernels.build.sources import GIT, GIT_PREFIX, described, git, git_parts
 from ktrial.kernels.errors import BUBBLEWRAP, BadKernelName, KernelError, SourceUnusable
 from ktrial.kernels.kernel_cache import parts_of
@@ -34,6 +33,8 @@ class FromGit:
 
     def tools(self, selector: str) -> tuple[Tool, ...]:
         """What builds it."""
+        from ktrial.kernels.build.requests import tools_of  # what builds takes its time to load
+
         return (*tools_of(_spec_of(selector)), BUBBLEWRAP)
 
     def fetch(self, request: Request) -> Parts:
@@ -64,6 +65,8 @@ def pinned(name: str) -> str:
 
 
 def _spec_of(selector: str) -> Build:
+    from ktrial.kernels.build.requests import requested
+
     return requested(f"{GIT_PREFIX}{selector}", directory=Path.cwd())
 
 

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from ktrial.kernels.build.requests import BuildRequest, requested, tools_of
 from ktrial.kernels.errors import BUBBLEWRAP, BadKernelName
 from ktrial.kernels.providers import Parts, Request
 from ktrial.system_tools import Tool
@@ -26,11 +25,14 @@ class FromSource:
 
     def tools(self, selector: str) -> tuple[Tool, ...]:
         """What builds it."""
+        from ktrial.kernels.build.requests import requested, tools_of
+
         return (*tools_of(requested(selector, directory=Path.cwd())), BUBBLEWRAP)
 
     def fetch(self, request: Request) -> Parts:
         """Build what changed since the last time. Raises NotASource, BuildFailed and other BuildErrors."""
         from ktrial.kernels.build.builds import built
+        from ktrial.kernels.build.requests import BuildRequest
 
         return built(BuildRequest(Path(request.selector)), request.workspace, request.progress)
 
