@@ -5,6 +5,10 @@ The rule was written before the first case was run:
   undecided; within the limit it is as the first metric's verdict has it.
 - Where `check` chose to measure on several CPUs, too, the worse of the two answers is the verdict, as it is
   for the exit code.
+- Where `check` says that nothing of the change ran, or that both kernels have the same code, it says that it
+  cannot tell: that is neither decided nor right. (Added when 20 cases were known, 7 of which were scored as
+  equivalent and wrong before `check` had this verdict.) If `--find` names workloads that run it, the first of
+  these is measured, too, and its verdict stands beside the report's: it is not part of the score.
 - Right is the report's direction. Equivalent is a decision, and a wrong one: every report is of a change.
 - A wrong verdict was warned of where a warning said that the number does not show the change, or where the
   answers on one CPU and on several are not the same.
@@ -23,7 +27,9 @@ _MOST_FUNCTIONS = 5
 _OF_REACH = frozenset({"change-not-run", "change-partly-run", "same-image", "several-cpus"})
 """Kinds of warnings that say that the change was not there to be measured, or not where it has its effect."""
 _WITHIN = {"better": "better", "equivalent": "equivalent", "identical": "equivalent"}
-_WORST_FIRST = ("worse", "undecided", "equivalent", "better")
+CANNOT_TELL = "cannot tell"
+_NOTHING_RAN = frozenset({"not-executed", "same-code"})
+_WORST_FIRST = ("worse", "undecided", "equivalent", "better", CANNOT_TELL)
 
 
 def listed() -> list[dict[str, Any]]:
@@ -70,6 +76,7 @@ def reduced(check: Mapping[str, Any], why: Mapping[str, Any], case: Mapping[str,
         "warnings": sorted({warning["kind"] for warning in warnings}),
         "functions": names,
         "named": bool(set(names) & set(case["functions"])),
+        "reason": check["decision"] if verdict_of(check) == CANNOT_TELL else "",
     }
 
 
@@ -80,8 +87,10 @@ def _numbers(check: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def verdict_of(check: Mapping[str, Any]) -> str:
-    """Of a check on one number of CPUs: better, worse, equivalent or undecided."""
+    """Of a check on one number of CPUs: better, worse, equivalent, undecided, or that it cannot tell."""
     decisions = {row["decision"] for row in check["rows"]}
+    if decisions and decisions <= _NOTHING_RAN:
+        return CANNOT_TELL
     if "beyond" in decisions:
         return "worse"
     if "undecided" in decisions or not decisions:
@@ -91,6 +100,6 @@ def verdict_of(check: Mapping[str, Any]) -> str:
 
 def scored(change: float, verdict: str) -> str:
     """What a verdict is worth beside the report's change of the benchmark's throughput, in per cent."""
-    if verdict == "undecided":
-        return "undecided"
+    if verdict in {"undecided", CANNOT_TELL}:
+        return verdict
     return "right" if verdict == ("better" if change > 0 else "worse") else "wrong"

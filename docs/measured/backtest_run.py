@@ -55,7 +55,7 @@ def build(source: str, case: Mapping[str, Any], place: Path, *patches: Path) -> 
 
 def measured_by(case: Mapping[str, Any]) -> list[str]:
     """The last arguments of the check: a workload, or a command that is captured."""
-    return ["--", *case["command"]] if "command" in case else [case["workload"]]
+    return [case["workload"]] if "workload" in case else ["--", *case["command"]]
 
 
 def remake(change: Mapping[str, Any], case: Mapping[str, Any], results: Path) -> dict[str, Any]:
@@ -66,13 +66,23 @@ def remake(change: Mapping[str, Any], case: Mapping[str, Any], results: Path) ->
     plain = build(change["source"], case, place)
     patched = build(change["source"], case, place, patch_of(number))
     applied = case.get("remade", change["remade"]) == "apply"
-    older, newer = (plain, patched) if applied else (patched, plain)
-    route = (older, newer, *measured_by(case), "--json")
-    if "command" in case:  # `--json` before the command, which takes all that follows it
-        route = (older, newer, "--json", *measured_by(case))
-    check = _kept_output(place / "check.json", results, "check", *route)
-    why = _kept_output(place / "explain.json", results, "explain", "--no-values", *route)
-    return reduced(json.loads(check), json.loads(why), case)
+    kernels = (plain, patched) if applied else (patched, plain)
+    outcome = _measured(kernels, case, place, results)
+    if found := outcome.pop("telling"):
+        followed = _measured(kernels, {**case, "workload": found[0]}, place / "found", results)
+        outcome["found"] = {name: followed[name] for name in ("workload", "one", "several", "verdict")}
+    return outcome
+
+
+def _measured(
+    kernels: tuple[str, str], case: Mapping[str, Any], place: Path, results: Path
+) -> dict[str, Any]:
+    place.mkdir(parents=True, exist_ok=True)
+    # Options before the command, which takes all that follows it.
+    route = (*kernels, "--json", *measured_by(case))
+    check = json.loads(_kept_output(place / "check.json", results, "check", "--find", *route))
+    why = json.loads(_kept_output(place / "explain.json", results, "explain", "--no-values", *route))
+    return reduced(check, why, case) | {"telling": check["telling"]}
 
 
 def _kept_output(file: Path, results: Path, *arguments: str) -> str:

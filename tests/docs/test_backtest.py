@@ -35,6 +35,9 @@ WHY = {
         ([("undecided", "inconclusive")], "undecided"),
         ([("within", "better"), ("undecided", "inconclusive")], "undecided"),
         ([("within", "better"), ("beyond", "worse")], "worse"),
+        ([("not-executed", "equivalent")], "cannot tell"),
+        ([("same-code", "identical")], "cannot tell"),
+        ([("beyond", "worse"), ("not-executed", "equivalent")], "worse"),
         ([], "undecided"),
     ],
 )
@@ -51,6 +54,7 @@ def test_a_verdict_is_the_checks_own(rows: list[tuple[str, str]], verdict: str) 
         (-3.9, "better", "wrong"),
         (3.9, "equivalent", "wrong"),  # every report is of a change
         (3.9, "undecided", "undecided"),
+        (3.9, "cannot tell", "cannot tell"),  # neither right nor wrong, and not decided
     ],
 )
 def test_a_verdict_is_right_where_it_has_the_reports_direction(

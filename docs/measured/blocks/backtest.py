@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from docs.measured.backtest_result import kept, listed, scored
+from docs.measured.backtest_result import CANNOT_TELL, kept, listed, scored
 from docs.measured.backtest_run import cases
 from docs.measured.declaration import Block
 from docs.measured.measuring import Measuring
 from docs.measured.wording import percent, prose, table
 
-_VERDICTS = ("better", "worse", "equivalent", "undecided")
+_VERDICTS = ("better", "worse", "equivalent", "undecided", CANNOT_TELL)
+_NOT_DECIDED = frozenset({"undecided", CANNOT_TELL})
 _HEADS = ("commit", "benchmark", "theirs", "workload", "ours", "verdict", "commit named", "warned of")
 
 
@@ -24,9 +25,10 @@ def _answered() -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
 
 _IN_SHORT = """
 Of the {listed} reports {run} were remade. ktrial decided {decided} of them ({decided_share}): {right} right
-({right_share} of the decided), {wrong} wrong, {unwarned} of these without a warning; {undecided} it left
-undecided. A function of the commit was among the five that differ most in {named} of the decided ones.
-{failed} gave no answer, {left} were not run.
+({right_share} of the decided), {wrong} wrong, {unwarned} of these without a warning. {undecided} it left
+undecided. Of {silent} it said that the workload tells nothing of the change, which counts as not decided;
+`--find` named workloads that run it for {found} of these. A function of the commit was among the five that
+differ most in {named} of the decided ones. {failed} gave no answer, {left} were not run.
 """
 
 
@@ -34,7 +36,7 @@ def _in_short(measuring: Measuring) -> str:
     del measuring
     answered = list(_answered())
     scores = [scored(change["change"], outcome["verdict"]) for change, outcome in answered]
-    decided = [pair for pair, score in zip(answered, scores, strict=True) if score != "undecided"]
+    decided = [pair for pair, score in zip(answered, scores, strict=True) if score not in _NOT_DECIDED]
     wrong = [outcome for (_, outcome), score in zip(answered, scores, strict=True) if score == "wrong"]
     failed = sum("failed" in outcome for outcome in kept().values())
     return prose(
@@ -48,6 +50,8 @@ def _in_short(measuring: Measuring) -> str:
         wrong=str(len(wrong)),
         unwarned=str(sum(not outcome["warned"] for outcome in wrong)),
         undecided=str(scores.count("undecided")),
+        silent=str(scores.count(CANNOT_TELL)),
+        found=str(sum("found" in outcome for _, outcome in answered)),
         named=str(sum(outcome["named"] for _, outcome in decided)),
         failed=str(failed),
         left=str(len(listed()) - len(answered) - failed),
@@ -111,7 +115,12 @@ def _row(
     ours = _rate(outcome["one"])
     if outcome["several"]:
         ours = f"one CPU {ours}; 4 CPUs {_rate(outcome['several'])}"
-    verdict = score if score == "undecided" else f"{outcome['verdict']}, {score}"
+    verdict = f"{outcome['verdict']}, {score}"
+    if score in _NOT_DECIDED:
+        reason = outcome.get("reason", "").replace("-", " ")
+        verdict = f"{score}: {reason}" if reason else score
+    if found := outcome.get("found"):
+        verdict += f"; in `{found['workload']}` {_rate(found['one'])}, {found['verdict']}"
     return (
         *start,
         f"`{outcome['workload']}`",

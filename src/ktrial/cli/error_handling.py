@@ -101,7 +101,8 @@ def code_of(decision: "Decision") -> int:
     """The exit code for a check's decision."""
     from ktrial.model.regression_check import Decision
 
-    codes = {Decision.WITHIN: WITHIN, Decision.ACCEPTED: WITHIN, Decision.BEYOND: BEYOND}
+    within = (Decision.WITHIN, Decision.ACCEPTED, Decision.NOT_EXECUTED, Decision.SAME_CODE)
+    codes = dict.fromkeys(within, WITHIN) | {Decision.BEYOND: BEYOND}
     return codes.get(decision, SKIP)
 
 

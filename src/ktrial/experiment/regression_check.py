@@ -135,7 +135,8 @@ def check(
     about = (kernel.name, release, labels[0])
     warnings = (*patch_warnings(kernel), *raised(limits))
     same = {trial.provenance.kernel_digest for trial in baseline.record.trials} == {kernel.digest}
-    if same or (baseline.origin and same_image(baseline.origin, kernel)):
+    same = same or bool(baseline.origin and same_image(baseline.origin, kernel))
+    if same:
         warning = DataWarning(
             kind=WarningKind.SAME_IMAGE,
             text=f"{kernel.name} is the same image as the baseline's: there is nothing to compare",
@@ -154,19 +155,33 @@ def check(
     accepted = accepted_in(runs.store, rows)
     rows = tuple(with_accepted(row, accepted, *kernels) for row in rows)
     rows = tuple(explained(row, baseline.record, tested, runs.store) for row in rows)
-    decision = worst(row.decision for row in rows)
-    reach = _reach(baseline, kernel, measurement, tested, runs.store)
+    reach = None if same else _reach(baseline, kernel, measurement, tested, runs.store)
     if reach:
         warnings = (*warnings, *unreached(reach, subject=f"the step to {kernel.name}"))
+    rows = tuple(judged_by_reach(row, reach, same=same) for row in rows)
     return RegressionCheck(
         *about,
-        decision,
+        worst(row.decision for row in rows),
         rows,
         warnings=warnings,
         kernels=kernels,
         study_id=tested.id,
-        reached=reach.ran if reach else (),
+        reach=reach,
     )
+
+
+def judged_by_reach(row: CheckedMetric, reach: Reach | None, *, same: bool) -> CheckedMetric:
+    """The row, where it is within its limit, with what that is worth: nothing if no code ran that differs.
+
+    `same`: the two images have the same code. A row that is beyond its limit stays so, whatever moved it.
+    """
+    if row.decision is not Decision.WITHIN:
+        return row
+    if same or (reach and not (reach.functions or reach.data)):
+        return replace(row, decision=Decision.SAME_CODE)
+    if reach and reach.functions and row.comparison.workload in reach.not_run:
+        return replace(row, decision=Decision.NOT_EXECUTED)
+    return row
 
 
 def _reach(
@@ -252,14 +267,22 @@ def raised(limits: Mapping[str, float]) -> tuple[DataWarning, ...]:
 
 
 def worst(decisions: Iterable[Decision]) -> Decision:
-    """What decisions make together: beyond, then what could not be run or decided, then accepted, else
-    within.
+    """What decisions make together: beyond, then what could not be run or decided, then accepted, within, and
+    last what says nothing about the change.
     """
     present = set(decisions)
-    for decision in (Decision.BEYOND, Decision.NOT_RUN, Decision.UNDECIDED, Decision.ACCEPTED):
-        if decision in present:
-            return decision
-    return Decision.WITHIN
+    return next((decision for decision in _WORST_FIRST if decision in present), Decision.WITHIN)
+
+
+_WORST_FIRST = (
+    Decision.BEYOND,
+    Decision.NOT_RUN,
+    Decision.UNDECIDED,
+    Decision.ACCEPTED,
+    Decision.WITHIN,
+    Decision.NOT_EXECUTED,
+    Decision.SAME_CODE,
+)
 
 
 def _comparable(

@@ -6,6 +6,7 @@ from enum import StrEnum
 from ktrial.model.attribution import Explanation
 from ktrial.model.comparison import Comparison
 from ktrial.model.fidelity import FidelityTable
+from ktrial.model.kernel import Reach
 from ktrial.model.profile import Profile
 from ktrial.model.regression import MeasuredVersion, TrackedRegression
 from ktrial.model.warnings import DataWarning
@@ -22,6 +23,10 @@ class Decision(StrEnum):
     """The limit lies inside the spread over the perturbations."""
     NOT_RUN = "not-run"
     """The kernel did not build or boot, or a workload failed on it."""
+    NOT_EXECUTED = "not-executed"
+    """Within the limit, and no function that differs ran in the workload: it cannot tell."""
+    SAME_CODE = "same-code"
+    """Within the limit, and both kernels have the same code: there is nothing to compare."""
 
 
 @dataclass(frozen=True)
@@ -65,15 +70,21 @@ class RegressionCheck:
     """The baseline's kernel and the one under test; None where nothing was compared."""
     study_id: int = 0
     """The study of the kernel under test."""
-    reached: tuple[str, ...] = ()
-    """Workloads, by their labels, in which a function ran that differs between the two kernels' images; empty
-    where nothing tells that."""
+    reach: Reach | None = None
+    """Whether functions ran that differ between the two kernels' images; None where nothing tells that."""
+    telling: tuple[str, ...] | None = None
+    """Other workloads in which functions run that differ, by their labels; None where nobody has looked."""
     fidelity: tuple[FidelityTable, ...] = ()
     """What the store knows of counted changes and time."""
     on_several: "RegressionCheck | None" = None
     """The same workloads on several CPUs in simulated time, where tasks wait for each other."""
     cpus: int = 1
     """The guest's CPUs."""
+
+    @property
+    def reached(self) -> tuple[str, ...]:
+        """Workloads, by their labels, in which a function ran that differs; empty where nothing tells it."""
+        return self.reach.ran if self.reach else ()
 
     @property
     def decisions(self) -> tuple[Decision, ...]:

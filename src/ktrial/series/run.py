@@ -31,6 +31,7 @@ from ktrial.kernels.build.build_trees import has_kept_trees
 from ktrial.kernels.build.make import build_seconds, whole_build_seconds
 from ktrial.kernels.code_image import copies_in, ways_to
 from ktrial.kernels.errors import BadPatch, KernelError, PatchNotApplied
+from ktrial.kernels.image_difference import code_difference
 from ktrial.kernels.patch_series import as_patch
 from ktrial.kernels.symbols import function_files
 from ktrial.machines.errors import MachineError
@@ -515,6 +516,32 @@ def coverage(base: Kernel, uses: Iterable[WorkloadUse], measurement: Measurement
         elif profile := profile_in(record, use.label, runs):
             profiles.append((use, profile))
     return Coverage(tuple(profiles), not_run)
+
+
+def find_telling(
+    base: Kernel,
+    other: Kernel,
+    candidates: Iterable[WorkloadUse],
+    tours: Iterable[str],
+    measurement: Measurement,
+    runs: Runs,
+) -> tuple[WorkloadUse, ...]:
+    """Of the candidates, else of tours: those in which functions ran on the base that are others in the other
+    kernel, or that read data which is; few that cover them, the largest share of instructions first.
+
+    Nothing where the two images cannot be compared. Raises as `session.run`.
+    """
+    code = code_difference(base, other)
+    if code is None:
+        return ()
+    counted = counted_by_function(measurement)
+    copies = copies_in(base, shared_in((*code.functions, *code.readers)))
+    for uses in (tuple(candidates), tuple(map(tour, tours))):
+        profiles = coverage(base, uses, counted, runs).profiles
+        selection = selected(code.functions, profiles, readers=code.readers, copies=copies)
+        if selection.chosen:
+            return tuple(choice.use for choice in selection.chosen)
+    return ()
 
 
 def counted_by_function(measurement: Measurement) -> Measurement:

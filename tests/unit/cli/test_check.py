@@ -19,6 +19,7 @@ from tests.support.scripted import a_kernel, ends
 from ktrial.analysis.attribution.decomposition import explain
 from ktrial.cli.render.regression_check import as_json, as_markdown, print_check
 from ktrial.errors import KtrialError
+from ktrial.experiment import regression_check
 from ktrial.kernels import Progress
 from ktrial.kernels.build.builds import name_of
 from ktrial.kernels.build.requests import BuildRequest
@@ -36,7 +37,7 @@ from ktrial.machines.errors import QemuUnusable
 from ktrial.model.base import digest
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.fidelity import NO_FIDELITY
-from ktrial.model.kernel import Build, Kernel, NewOption, Origin
+from ktrial.model.kernel import Build, Kernel, NewOption, Origin, Reach
 from ktrial.model.machine import Boot
 from ktrial.model.regression_check import CheckedMetric, Decision, RegressionCheck
 from ktrial.model.trial import Outcome
@@ -290,6 +291,7 @@ def test_what_is_odd_about_a_check_is_told_everywhere(
     summary = tmp_path / "summary.md"
     result = cli.run(*SAME, *options, "--summary", summary)
     assert (result.status, warning in plain(result.output)) == (0, True)
+    assert "Same code: the two kernels have the same functions and data" in result.output
     assert warning.partition(":")[0] in plain(summary.read_text())
     warnings = json.loads(cli.run(*SAME, *options, "--json").output)["warnings"]
     assert [printed["kind"] for printed in warnings] == kinds
@@ -316,6 +318,39 @@ AFTER = a_profile(
     string_bytes={("clear_page", ""): 40_960},
     kernel="path:/vmlinux",
 )
+
+
+NOT_EXECUTED = "Not executed: none of the 7 functions that differ (sockfd, …) ran in fork"
+CONTROL = "Within the limit: 1 metric, by instructions counted, not time; not executed: none of the 7"
+
+
+@pytest.mark.parametrize(
+    ("first", "decision", "answer", "status"),
+    [
+        (Decision.NOT_EXECUTED, "not-executed", NOT_EXECUTED, "∅ not executed"),
+        (Decision.WITHIN, "within", CONTROL, "✓ within"),
+    ],
+)
+def test_what_did_not_run_the_change_is_said_to_tell_nothing_of_it(
+    first: Decision, decision: str, answer: str, status: str
+) -> None:
+    checked = a_check()
+    row = replace(checked.rows[0], decision=Decision.NOT_EXECUTED, explanation=None, profiles=None)
+    pipe = replace(row, decision=first, comparison=row.comparison.model_copy(update={"workload": "pipe"}))
+    reach = Reach(functions=7, data=0, named=("sockfd",), not_run=("fork", "pipe"))
+    checked = replace(
+        checked, rows=(row, pipe), reach=reach, decision=regression_check.worst([row.decision, first])
+    )
+    console = Console(width=120)
+    with console.capture() as capture:
+        print_check(checked, 5, console)
+    shown = " ".join(plain(capture.get()).split())
+    assert answer in shown
+    assert status in shown
+    assert as_markdown(checked, 5).startswith(f"### ktrial check: {status}")
+    data = as_json(checked)
+    assert (data["decision"], data["rows"][0]["decision"]) == (decision, "not-executed")
+    assert (data["reach"]["functions"], data["reach"]["not_run"]) == (7, ["fork", "pipe"])
 
 
 def a_check(metric: str = "fork, exit, wait", *, secondary: bool = False) -> RegressionCheck:

@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.support.kernel_images import a_kernel_of
 from tests.support.making import a_sample, a_trial, planned
+from tests.support.profiles import a_profile
 from tests.support.scripted import ScriptedMachine, ScriptedWorkload, a_kernel, ends, scripted_resources
 
 from ktrial.analysis.errors import AnalysisError, AnalysisUsageError
@@ -19,7 +21,7 @@ from ktrial.kernels.errors import ImageError
 from ktrial.machines.errors import MachineError
 from ktrial.model.base import digest
 from ktrial.model.comparison import Comparison, Verdict
-from ktrial.model.kernel import Build, Kernel
+from ktrial.model.kernel import Build, Kernel, Reach
 from ktrial.model.machine import Boot
 from ktrial.model.regression_check import Decision, RegressionCheck
 from ktrial.model.study import Measurement
@@ -337,7 +339,8 @@ def test_tasks_that_ran_the_change_and_show_nothing_on_one_cpu_are_measured_on_s
     place = Runs(store, machine=ScriptedMachine(answer), resources=scripted_resources({"fork": fork}))
     alone = check(TESTED, baselines.of_kernel(GOOD, FORK, place), FORK, LIMITS, place)
     assert alone.reached == ()  # of kernels that nobody built from one source nothing tells it
-    routed = checks.routed(replace(alone, reached=reached), TESTED, GOOD, FORK, LIMITS, place, whole=False)
+    ran = replace(alone, reach=Reach(functions=1, data=0, ran=reached))
+    routed = checks.routed(ran, TESTED, GOOD, FORK, LIMITS, place, whole=False)
     assert checks.worst(routed.decisions) is (Decision.BEYOND if measured else Decision.WITHIN)
 
 
@@ -352,6 +355,60 @@ def test_a_build_whose_code_is_the_baselines_has_nothing_to_compare(store: Store
     (warning,) = outcome.warnings
     assert warning.kind is WarningKind.SAME_IMAGE
     assert "there is nothing to compare" in warning.text
+    assert outcome.decision is Decision.SAME_CODE
+
+
+SHIFTED = '__asm__(".text\\n.skip 4096\\n");'
+PLAIN = Build(source="/linux")
+CHANGED = Build(source="/linux", options={"CHANGED": "y"})
+
+
+@pytest.mark.parametrize(
+    ("image", "ran", "number", "decision", "warnings"),
+    [
+        ({"waking": 2}, {"wake": 9}, 1000, Decision.WITHIN, []),
+        ({"waking": 2}, {"pick": 9}, 1000, Decision.NOT_EXECUTED, [WarningKind.CHANGE_NOT_RUN]),
+        ({"waking": 2}, {"pick": 9, "wake": 0}, 1000, Decision.NOT_EXECUTED, [WarningKind.CHANGE_NOT_RUN]),
+        ({"waking": 2}, {"pick": 9}, 990, Decision.NOT_EXECUTED, [WarningKind.CHANGE_NOT_RUN]),
+        # Whatever has moved the count: it is beyond the limit.
+        ({"waking": 2}, {"pick": 9}, 1100, Decision.BEYOND, [WarningKind.CHANGE_NOT_RUN]),
+        ({"inserted": SHIFTED}, {"pick": 9}, 1000, Decision.SAME_CODE, [WarningKind.CHANGE_NOT_RUN]),
+        ({"slice_": 24}, {"pick": 9}, 1000, Decision.WITHIN, [WarningKind.CHANGE_PARTLY_RUN]),
+    ],
+    ids=["ran", "did not run", "stood still", "moved a little", "moved much", "shifted", "data"],
+)
+def test_a_change_that_the_workload_never_ran_is_not_called_within(
+    image: dict[str, Any],
+    ran: dict[str, int],
+    number: int,
+    decision: Decision,
+    warnings: list[WarningKind],
+    store: Store,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plain = a_kernel_of(tmp_path, "plain", build=PLAIN)
+    changed = a_kernel_of(tmp_path, "changed", build=CHANGED, **image)
+    profile = a_profile({(name, ""): count for name, count in ran.items()})
+    monkeypatch.setattr(checks, "profile_of", lambda *_: profile)
+    place = runs(store, machine({plain.name: (1000,), changed.name: (number,)}))
+    outcome = check(changed, baselines.of_kernel(plain, FORK, place), FORK, LIMITS, place)
+    assert (outcome.decision, [row.decision for row in outcome.rows]) == (decision, [decision])
+    assert [warning.kind for warning in outcome.warnings] == warnings
+
+
+def test_a_check_is_within_where_one_workload_ran_the_change_and_the_others_are_controls(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = a_kernel_of(tmp_path, "plain", build=PLAIN)
+    changed = a_kernel_of(tmp_path, "changed", build=CHANGED, waking=2)
+    ran = {"fork": "wake", "pipe": "pick"}
+    monkeypatch.setattr(checks, "profile_of", lambda *about: a_profile({(ran[about[-1]], ""): 9}))
+    place = runs(store, machine({plain.name: (1000,), changed.name: (1000,)}))
+    outcome = check(changed, baselines.of_kernel(plain, TWO, place), TWO, LIMITS, place)
+    assert [row.decision for row in outcome.rows] == [Decision.WITHIN, Decision.NOT_EXECUTED]
+    assert outcome.decision is Decision.WITHIN
+    assert outcome.reach == Reach(functions=1, data=0, named=("wake",), ran=("fork",), not_run=("pipe",))
 
 
 def test_where_several_cpus_cannot_be_had_the_check_of_one_says_so(store: Store) -> None:

@@ -3,15 +3,20 @@
 import random
 from collections.abc import Collection
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from tests.support.kernel_images import a_kernel_of
+from tests.support.scripted import ScriptedMachine, scripted_resources
 
+from ktrial.experiment.single_kernel import Runs
 from ktrial.model.kernel import Build, PatchSeries, SeriesKind, Ways
 from ktrial.model.profile import FunctionCount, OperationCounts, Profile, RegionCounts, StringCounts
 from ktrial.model.series_result import Selection, SeriesResult
 from ktrial.model.study import Measurement
 from ktrial.model.workload import WorkloadUse
 from ktrial.report.patch_series import exercised
+from ktrial.series.run import find_telling
 from ktrial.series.selection import (
     Copies,
     executed_in,
@@ -21,6 +26,7 @@ from ktrial.series.selection import (
     shared_in,
     with_tours,
 )
+from ktrial.store.store import open_store
 
 
 def profile(name: str, **functions: int) -> tuple[WorkloadUse, Profile]:
@@ -269,3 +275,31 @@ def test_a_system_call_that_ran_by_one_of_its_ways_needs_no_tour() -> None:
     changed = ["__ia32_sys_getppid", "__x64_sys_getppid"]
     selection = toured(changed, [profile("syscall", __x64_sys_getppid=5)], profile("tour-tasks", copy=1))
     assert selection.not_executed == ()
+
+
+@pytest.mark.parametrize(
+    ("executed", "found"),
+    [
+        ({"fork": {"pick": 9}, "pipe": {"wake": 5, "pick": 5}}, ("pipe",)),
+        ({"fork": {"wake": 9}, "pipe": {"wake": 1, "pick": 9}}, ("fork", "pipe")),
+        ({"fork": {"pick": 9}, "pipe": {"wake": 0}}, ()),
+    ],
+    ids=["one", "the larger share first", "none"],
+)
+def test_workloads_that_run_what_differs_between_two_kernels_are_found(
+    executed: dict[str, dict[str, int]],
+    found: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before, after = (
+        a_kernel_of(tmp_path, name, waking=waking, build=Build(source="/linux", options={"X": name}))
+        for name, waking in (("before", 1), ("after", 2))
+    )
+    profiles = {label: profile(label, **functions)[1] for label, functions in executed.items()}
+    monkeypatch.setattr("ktrial.series.run.profile_in", lambda _record, label, _runs: profiles[label])
+    uses = tuple(WorkloadUse(name=label) for label in executed)
+    with open_store(str(tmp_path / "x.db")) as store:
+        place = Runs(store, machine=ScriptedMachine(), resources=scripted_resources())
+        telling = find_telling(before, after, uses, (), Measurement(uses[:1]), place)
+    assert tuple(choice.label for choice in telling) == found

@@ -73,6 +73,7 @@ def check(
         help="Measure on 4 simulated CPUs, too; else what one CPU cannot tell.",
         show_default=False,
     ),
+    find: bool = Option(False, "--find", help="If nothing ran the change: find what does."),
     summary: Summary = None,
     verbose: Verbose = False,
     json: Json = False,
@@ -103,6 +104,7 @@ def check(
         maximum or [],
         top=top,
         route=route,
+        find=find,
         summary=summary,
         verbose=verbose,
         json=json,
@@ -162,6 +164,7 @@ def check_and_print(
     *,
     top: int,
     route: bool | None = None,
+    find: bool = False,
     summary: Path | None,
     verbose: bool,
     json: bool,
@@ -169,7 +172,7 @@ def check_and_print(
     """Check, print, and end with the decision's exit code: the worse one's, of one CPU and of several.
 
     `route`: whether all workloads are measured on several CPUs, too; None: those whose difference rests on
-    functions that lock memory.
+    functions that lock memory. `find`: look for workloads that run the change where none of these did.
     """
     from ktrial.cli.render.regression_check import as_json, as_markdown, print_check
     from ktrial.experiment import regression_check
@@ -189,7 +192,7 @@ def check_and_print(
         route = False
     if route:
         check_first(kind=regression_check.ON_SEVERAL)
-    result = _checked(tested, against, options, maximum, route=route)
+    result = _checked(tested, against, options, maximum, route=route, find=find)
     if summary:
         append_text(summary, as_markdown(result, top))
     if json:
@@ -206,12 +209,17 @@ def _checked(
     maximum: list[str],
     *,
     route: bool | None,
+    find: bool,
 ) -> "RegressionCheck":
     from ktrial.analysis.fidelity_citation import known
     from ktrial.cli.progress import progress
     from ktrial.cli.running.regressions import record_check
+    from ktrial.cli.running.series import built_in_candidates
     from ktrial.experiment import regression_check
     from ktrial.experiment import regression_check as baselines
+    from ktrial.model.regression_check import Decision
+    from ktrial.series.run import find_telling
+    from ktrial.workloads.tours import NAMES as TOURS
 
     with open_store(options.store) as store, progress() as observer:
         runs = kernel_measurement.runs(store, observer, options.jobs)
@@ -233,6 +241,9 @@ def _checked(
             checked = regression_check.routed(
                 checked, kernel, before, measured, limits, runs, whole=bool(route)
             )
+        if before and find and checked.decision is Decision.NOT_EXECUTED:
+            found = find_telling(before, kernel, built_in_candidates(), TOURS, measured, runs)
+            checked = replace(checked, telling=tuple(use.label for use in found))
         return replace(record_check(store, checked, "check"), fidelity=known(store))
 
 

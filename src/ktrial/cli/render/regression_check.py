@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from rich.console import Console
 
 from ktrial.analysis.fidelity_citation import cite
+from ktrial.analysis.kernel_confounds import listed
 from ktrial.cli.console import breakable
 from ktrial.cli.render.explanation import citation_as_json, cited, explanation_as_json
 from ktrial.cli.render.next_step import same_command
@@ -46,6 +47,8 @@ _AS_VERDICT = {
     Decision.ACCEPTED: Verdict.EQUIVALENT,
     Decision.BEYOND: Verdict.WORSE,
     Decision.UNDECIDED: Verdict.INCONCLUSIVE,
+    Decision.NOT_EXECUTED: Verdict.NOT_TESTED,
+    Decision.SAME_CODE: Verdict.IDENTICAL,
 }
 """A decision has the symbol and the colour of a verdict."""
 _DECIDED = (Verdict.BETTER, Verdict.WORSE)
@@ -100,6 +103,8 @@ def print_check(check: RegressionCheck, top: int, console: Console, *, whole: bo
     step = "" if not followed else "ktrial history"
     if len(followed) == 1:
         step = f"ktrial history {followed[0].regression.id}"
+    if check.decision is Decision.NOT_EXECUTED and check.telling is None:
+        step = same_command("--find")
     screen.print(answer(check), next_step=step, style=f"bold {style}".strip())
 
 
@@ -165,7 +170,11 @@ def no_intervals(rows: Sequence[CheckedMetric]) -> list[str]:
 
 
 def _decides(row: CheckedMetric) -> bool:
-    return row.decision is not Decision.WITHIN
+    return row.decision not in _SAYS_NO_MORE
+
+
+_SAYS_NO_MORE = frozenset({Decision.WITHIN, Decision.NOT_EXECUTED, Decision.SAME_CODE})
+"""What bytes of string instructions add nothing to: their workload's first row says the same."""
 
 
 _IMPORTANCE = {
@@ -173,7 +182,9 @@ _IMPORTANCE = {
     Decision.NOT_RUN: 1,
     Decision.UNDECIDED: 2,
     Decision.ACCEPTED: 3,
-    Decision.WITHIN: 4,
+    Decision.NOT_EXECUTED: 4,
+    Decision.SAME_CODE: 5,
+    Decision.WITHIN: 6,
 }
 
 
@@ -206,8 +217,38 @@ def answer(check: RegressionCheck) -> str:
                 breakable(f"{_name(row)} {number_format.change(row.comparison.ratio)}") for row in accepted
             )
             return f"Within what was accepted: {changes}; {len(accepted)} of {total}, {_basis(check)}."
+        case Decision.NOT_EXECUTED:
+            return f"Not executed: {_not_executed(check)}: these workloads tell nothing of it{_found(check)}."
+        case Decision.SAME_CODE:
+            return "Same code: the two kernels have the same functions and data: nothing is there to compare."
         case _:
-            return f"Within the limit: {total}, {_basis(check)}."
+            executed = [row for row in check.rows if row.decision is not Decision.NOT_EXECUTED]
+            counted = number_format.counted(len(executed), "metric")
+            control = f"; not executed: {_not_executed(check)}" if len(executed) < len(check.rows) else ""
+            return f"Within the limit: {counted}, {_basis(check)}{control}."
+
+
+def _found(check: RegressionCheck) -> str:
+    """`; fork and exec run it`: what --find has found."""
+    if check.telling is None:
+        return ""
+    return f"; it runs in {listed(check.telling)}" if check.telling else "; no built-in workload runs it"
+
+
+def _not_executed(check: RegressionCheck) -> str:
+    """`none of the 3 functions that differ (a, b, c) ran in fork and pipe`."""
+    names = dict.fromkeys(
+        row.comparison.workload for row in check.rows if row.decision is Decision.NOT_EXECUTED
+    )
+    workloads = listed(list(names))
+    if check.reach is None:
+        return f"no function that differs ran in {workloads}"
+    count, some = check.reach.functions, check.reach.named
+    more = ", …" if count > len(some) else ""
+    functions = breakable(f"{', '.join(some)}{more}")
+    if count == 1:
+        return f"the function that differs ({functions}) did not run in {workloads}"
+    return f"none of the {count} functions that differ ({functions}) ran in {workloads}"
 
 
 def _state(row: CheckedMetric) -> str:
@@ -255,6 +296,8 @@ def as_json(check: RegressionCheck) -> dict[str, Any]:
         "problem": check.problem,
         "console": check.console,
         "warnings": [warning.model_dump(mode="json") for warning in check.warnings],
+        "reach": check.reach.model_dump(mode="json") if check.reach else None,
+        "telling": list(check.telling) if check.telling is not None else None,
         "rows": [_row_as_json(row, check) for row in check.rows],
         **({"on_several": as_json(check.on_several)} if check.on_several else {}),
         **({"cpus": check.cpus} if check.cpus > 1 else {}),

@@ -305,9 +305,7 @@ class MeasuredSeries:
 
         Raises WorkloadError.
         """
-        descriptions = workloads.descriptions()
-        names = dict.fromkeys((*workloads.DEFAULT, *workloads.DISK))
-        built_in = [workloads.check(WorkloadUse(name=name)) for name in names if name in descriptions]
+        built_in = built_in_candidates()
         files = self.options.candidate
         users = named_workloads(files, ()).uses() if files else ()
         return tuple({use.label: use for use in (*built_in, *users)}.values())
@@ -357,6 +355,13 @@ class MeasuredSeries:
 
 
 _MANY_MODULES = 200
+
+
+def built_in_candidates() -> tuple[WorkloadUse, ...]:
+    """The built-in workloads that may be chosen for what they execute: those without whole benchmarks."""
+    descriptions = workloads.descriptions()
+    names = dict.fromkeys((*workloads.DEFAULT, *workloads.DISK))
+    return tuple(workloads.check(WorkloadUse(name=name)) for name in names if name in descriptions)
 
 
 def many_modules(config: str) -> str:
