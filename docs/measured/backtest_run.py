@@ -68,8 +68,8 @@ def remake(change: Mapping[str, Any], case: Mapping[str, Any], results: Path) ->
     applied = case.get("remade", change["remade"]) == "apply"
     kernels = (plain, patched) if applied else (patched, plain)
     outcome = _measured(kernels, case, place, results)
-    if found := outcome.pop("telling"):
-        followed = _measured(kernels, {**case, "workload": found[0]}, place / "found", results)
+    if telling := outcome.pop("telling"):
+        followed = _measured(kernels, {**case, "workload": telling[0]}, place / "found", results)
         outcome["found"] = {name: followed[name] for name in ("workload", "one", "several", "verdict")}
     return outcome
 

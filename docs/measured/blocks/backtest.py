@@ -27,7 +27,7 @@ _IN_SHORT = """
 Of the {listed} reports {run} were remade. ktrial decided {decided} of them ({decided_share}): {right} right
 ({right_share} of the decided), {wrong} wrong, {unwarned} of these without a warning. {undecided} it left
 undecided. Of {silent} it said that the workload tells nothing of the change, which counts as not decided;
-`--find` named workloads that run it for {found} of these. A function of the commit was among the five that
+`--find` named workloads that run it for {followed} of these. A function of the commit was among the five that
 differ most in {named} of the decided ones. {failed} gave no answer, {left} were not run.
 """
 
@@ -51,7 +51,7 @@ def _in_short(measuring: Measuring) -> str:
         unwarned=str(sum(not outcome["warned"] for outcome in wrong)),
         undecided=str(scores.count("undecided")),
         silent=str(scores.count(CANNOT_TELL)),
-        found=str(sum("found" in outcome for _, outcome in answered)),
+        followed=str(sum("found" in outcome for _, outcome in answered)),
         named=str(sum(outcome["named"] for _, outcome in decided)),
         failed=str(failed),
         left=str(len(listed()) - len(answered) - failed),
@@ -119,8 +119,8 @@ def _row(
     if score in _NOT_DECIDED:
         reason = outcome.get("reason", "").replace("-", " ")
         verdict = f"{score}: {reason}" if reason else score
-    if found := outcome.get("found"):
-        verdict += f"; in `{found['workload']}` {_rate(found['one'])}, {found['verdict']}"
+    if other := outcome.get("found"):
+        verdict += f"; in `{other['workload']}` {_rate(other['one'])}, {other['verdict']}"
     return (
         *start,
         f"`{outcome['workload']}`",

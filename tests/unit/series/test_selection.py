@@ -278,7 +278,7 @@ def test_a_system_call_that_ran_by_one_of_its_ways_needs_no_tour() -> None:
 
 
 @pytest.mark.parametrize(
-    ("executed", "found"),
+    ("executed", "labels"),
     [
         ({"fork": {"pick": 9}, "pipe": {"wake": 5, "pick": 5}}, ("pipe",)),
         ({"fork": {"wake": 9}, "pipe": {"wake": 1, "pick": 9}}, ("fork", "pipe")),
@@ -288,7 +288,7 @@ def test_a_system_call_that_ran_by_one_of_its_ways_needs_no_tour() -> None:
 )
 def test_workloads_that_run_what_differs_between_two_kernels_are_found(
     executed: dict[str, dict[str, int]],
-    found: tuple[str, ...],
+    labels: tuple[str, ...],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -302,4 +302,4 @@ def test_workloads_that_run_what_differs_between_two_kernels_are_found(
     with open_store(str(tmp_path / "x.db")) as store:
         place = Runs(store, machine=ScriptedMachine(), resources=scripted_resources())
         telling = find_telling(before, after, uses, (), Measurement(uses[:1]), place)
-    assert tuple(choice.label for choice in telling) == found
+    assert tuple(choice.label for choice in telling) == labels
