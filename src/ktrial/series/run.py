@@ -519,21 +519,22 @@ def coverage(base: Kernel, uses: Iterable[WorkloadUse], measurement: Measurement
 
 
 def find_telling(
-    base: Kernel,
-    other: Kernel,
+    kernels: tuple[Kernel, Kernel],
     candidates: Iterable[WorkloadUse],
     tours: Iterable[str],
     measurement: Measurement,
     runs: Runs,
 ) -> tuple[WorkloadUse, ...]:
-    """Of the candidates, else of tours: those in which functions ran on the base that are others in the other
-    kernel, or that read data which is; few that cover them, the largest share of instructions first.
+    """Of the candidates, else of tours: those in which functions run that differ between the two kernels, or
+    that read data which does; few that cover them, the largest share of instructions first.
 
-    Nothing where the two images cannot be compared. Raises as `session.run`.
+    They run on the kernel that has fewer patches, which later questions share. Nothing where the two images
+    cannot be compared. Raises as `session.run`.
     """
-    code = code_difference(base, other)
+    code = code_difference(*kernels)
     if code is None:
         return ()
+    base = min(kernels, key=lambda kernel: len(kernel.origin.build.patches) if kernel.origin.build else 0)
     counted = counted_by_function(measurement)
     copies = copies_in(base, shared_in((*code.functions, *code.readers)))
     for uses in (tuple(candidates), tuple(map(tour, tours))):

@@ -301,5 +301,5 @@ def test_workloads_that_run_what_differs_between_two_kernels_are_found(
     uses = tuple(WorkloadUse(name=label) for label in executed)
     with open_store(str(tmp_path / "x.db")) as store:
         place = Runs(store, machine=ScriptedMachine(), resources=scripted_resources())
-        telling = find_telling(before, after, uses, (), Measurement(uses[:1]), place)
+        telling = find_telling((before, after), uses, (), Measurement(uses[:1]), place)
     assert tuple(choice.label for choice in telling) == labels

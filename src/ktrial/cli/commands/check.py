@@ -242,7 +242,7 @@ def _checked(
                 checked, kernel, before, measured, limits, runs, whole=bool(route)
             )
         if before and find and checked.decision is Decision.NOT_EXECUTED:
-            telling = find_telling(before, kernel, built_in_candidates(), TOURS, measured, runs)
+            telling = find_telling((before, kernel), built_in_candidates(), TOURS, measured, runs)
             checked = replace(checked, telling=tuple(use.label for use in telling))
         return replace(record_check(store, checked, "check"), fidelity=known(store))
 
