@@ -7,11 +7,12 @@ from itertools import groupby
 from typing import NamedTuple
 
 from ktrial.format import number_format
-from ktrial.format.sanitize import beginning, one_line, shortened
+from ktrial.format.sanitize import beginning, one_line, printable, shortened
 from ktrial.model.kernel import SeriesKind
 from ktrial.model.regression_check import Decision
 from ktrial.model.series_result import INSIDE, Alone, SeriesCell, SeriesResult, Step, StepState
 from ktrial.report.attribution import locking_sentence
+from ktrial.text_lines import lines_of
 
 COLUMNS = 75
 """Quoted once, a line of a mail still fits 80."""
@@ -437,7 +438,9 @@ def _cost(result: SeriesResult, step: Step, top: int) -> tuple[str, ...]:
 
 def _said_of(step: Step) -> Iterator[str]:
     if step.state.is_broken:
-        yield _wrapped(one_line(f"{step.state.value}: {step.why}"), "  ", "    ")
+        why, quoted = with_quoted_lines(step.why)
+        yield _wrapped(one_line(f"{step.state.value}: {why}"), "  ", "    ")
+        yield from (f"    {line[: COLUMNS - 4]}".rstrip() for line in quoted)
     if step.mended_by:
         yield f"  it works again with patch {step.mended_by}"
     elif step.left_out:
@@ -450,6 +453,12 @@ def _said_of(step: Step) -> Iterator[str]:
         yield _wrapped(one_line(note), "  ", "    ")
     if more := step.notes[_MOST_NOTES:]:
         yield f"  and {len(more)} more {'hunk' if len(more) == 1 else 'hunks'} elsewhere than it says"
+
+
+def with_quoted_lines(why: str) -> tuple[str, tuple[str, ...]]:
+    """A reason, and the lines that it quotes of a patch, as they stand there: a hunk that does not apply."""
+    first, *quoted = lines_of(why) or [""]
+    return first, tuple(printable(line.expandtabs()) for line in quoted)
 
 
 def _cell_lines(cell: SeriesCell, top: int, unit: str) -> Iterator[str]:

@@ -31,6 +31,7 @@ from ktrial.report.patch_series import (
     state_text,
     sums,
     title,
+    with_quoted_lines,
 )
 from ktrial.report.stack_tree import LaidStacks
 from ktrial.report.templating import environment, page_script, style_of
@@ -266,7 +267,9 @@ def _patch_in_markdown(result: SeriesResult, step: Step, top: int) -> str:
     assert step.patch is not None, "only the base has none"
     lines = []
     if step.state.is_broken:
-        lines.append(f"- {step.state.value}: {prose(step.why)}")
+        why, quoted = with_quoted_lines(step.why)
+        lines.append(f"- {step.state.value}: {prose(why)}")
+        lines += [f"  {line}" for line in block("\n".join(quoted)).splitlines()] if quoted else []
     if step.options:
         lines.append("- options: " + ", ".join(code(str(option)) for option in step.options))
     cells = (result.cell(step.number, use.label) for use in result.measurement.workloads)

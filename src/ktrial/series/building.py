@@ -224,7 +224,8 @@ def reason(error: KernelError) -> str:
 
 
 def _told(step: Step, of: int) -> str:
-    state = step.state.value + (f": {step.why}" if step.why else "")
+    why, *_ = step.why.splitlines() or [""]
+    state = step.state.value + (f": {why}" if why else "")
     return f"{step.number}/{of} {step.patch.subject if step.patch else ''}: {state}"
 
 

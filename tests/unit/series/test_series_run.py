@@ -190,6 +190,22 @@ def test_a_patch_that_does_not_apply_is_told_and_the_others_are_measured(tmp_pat
     assert differences(result, "fork") == {2: 4}
 
 
+def test_a_hunk_that_does_not_apply_stands_in_the_report_as_in_the_patch(tmp_path: Path) -> None:
+    result = run(tmp_path, "unapplied", "cost-fork-4")
+    hunk = ["@@ -2451,8 +2511,7 @@ static void __split_huge_page_tail(struct page *head, int tail,"]
+    hunk += [" \t/* first */", "-\tVM_BUG_ON(tail > 2);"]
+    why = "\n  ".join(["hunk 9 of mm/a.c fails at line 2511; the hunk starts with:", *hunk])
+    steps = (result.steps[0], replace(result.steps[1], why=why), *result.steps[2:])
+    text = as_text(replace(result, steps=steps), "ktrial series")
+    assert (
+        "  does not apply: hunk 9 of mm/a.c fails at line 2511; the hunk starts\n"
+        "    with:\n"
+        "      @@ -2451,8 +2511,7 @@ static void __split_huge_page_tail(struct page\n"
+        "            /* first */\n"
+        "      -     VM_BUG_ON(tail > 2);\n"
+    ) in text
+
+
 @pytest.mark.parametrize("option", ["CONFIG_LATE", "LATE"])
 def test_an_option_that_a_patch_makes_possible_is_measured_from_there(option: str, tmp_path: Path) -> None:
     names = ("cost-fork-100", "cost-pipe-50", "Kconfig-late", "cost-fork-4", "doc")

@@ -49,6 +49,7 @@ from ktrial.report.patch_series import (
     several_lines,
     terminal_rows,
     title,
+    with_quoted_lines,
 )
 from ktrial.series.commit_ranges import run_sparsely
 from ktrial.series.errors import SeriesNotChosen
@@ -213,7 +214,8 @@ class MeasuredSeries:
                 files = number_format.counted(len(patch.paths), "file")
                 lines.append(f"{patch.number:>4}  {patch.subject}  ({files})")
                 if patch.number in refused:
-                    lines.append(f"      does not apply: {refused[patch.number]}")
+                    why, quoted = with_quoted_lines(refused[patch.number])
+                    lines += [f"      does not apply: {why}", *(f"        {line}" for line in quoted)]
         if refused:
             rest = "; the others are tried without them" if len(refused) < count else ""
             lines.append(f"{len(refused)} of {count} do not apply{rest}")
