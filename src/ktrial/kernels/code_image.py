@@ -67,15 +67,37 @@ class _Symbol(NamedTuple):
 
 
 def _symbols(table: SymbolTableSection) -> Iterator[_Symbol]:
-    """As the table has them; read at once: a kernel has some 30,000."""
-    names, file = bytes(table.stringtable.data()), ""
+    """Those of the table that have a name and a place; read at once: a kernel has some 30,000."""
+    names = bytes(table.stringtable.data())
     rows = np.frombuffer(table.data(), dtype=SYMBOL_ROW)
-    columns = (rows[column].tolist() for column in ("name", "value", "size", "info", "section"))
-    for name, address, size, info, section in zip(*columns, strict=True):
-        text = names[name : names.index(b"\0", name)].decode("utf-8", errors="replace")
-        # What only its own file knows stands behind the file's name (System V ABI, symbol table).
-        file = text if info & 15 == _FILE else file if info >> 4 == _LOCAL else ""
-        yield _Symbol(text, address, size, info & 15, section, file)
+    kinds, places, starts = rows["info"] & 15, rows["section"], rows["name"].astype(np.int64)
+    ends = _ends(names, starts)
+    # What only its own file knows stands behind the file's name (System V ABI, symbol table).
+    bounds = np.where((kinds == _FILE) | (rows["info"] >> 4 != _LOCAL), np.arange(len(rows)), -1)
+    behind = np.maximum.accumulate(bounds) if len(rows) else bounds
+    files = np.where((behind >= 0) & (kinds[behind] == _FILE), behind, -1)
+    is_inside = ((places > 0) & (places < _RESERVED)) | (places == _ABSOLUTE)
+    kept = np.flatnonzero((starts < ends) & ~np.isin(kinds, (_FILE, _SECTION)) & is_inside)
+
+    def text(start: int, end: int) -> str:
+        return names[start:end].decode("utf-8", errors="replace")
+
+    named = {row: text(starts[row], ends[row]) for row in np.unique(files).tolist() if row >= 0}
+    columns = (starts, ends, rows["value"], rows["size"], kinds, places, files)
+    for start, end, address, size, kind, place, file in zip(
+        *(column[kept].tolist() for column in columns), strict=True
+    ):
+        yield _Symbol(text(start, end), address, size, kind, place, named.get(file, ""))
+
+
+def _ends(names: bytes, starts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where in a table of names those end that begin there. Raises ELFError where one does not end."""
+    zeros = np.flatnonzero(np.frombuffer(names, dtype=np.uint8) == 0)
+    index = np.searchsorted(zeros, starts)
+    if len(index) and index.max() >= len(zeros):
+        raise ELFError("a symbol's name does not end")
+    ends: NDArray[np.int64] = zeros[index]
+    return ends
 
 
 class Symbols(NamedTuple):
@@ -102,32 +124,31 @@ class CodeImage:
             for number, entry in enumerate(elf.iter_sections())
             if entry["sh_flags"] & ALLOCATED and entry["sh_type"] != "SHT_NOBITS" and entry["sh_addr"]
         }
-        names = [entry.name for entry in elf.iter_sections()]
+        # Of variables those that are more than a mark of the build.
+        holds_data = [entry.name.startswith(_DATA_SECTIONS) for entry in elf.iter_sections()]
         self.functions: dict[str, list[CodeObject]] = defaultdict(list)
         self.data: dict[str, list[CodeObject]] = defaultdict(list)
         self._named: list[tuple[int, str]] = []
         for table in elf.iter_sections():
             if isinstance(table, SymbolTableSection):
-                for entry in _symbols(table):
-                    self._add(entry, names)
+                for symbol in _symbols(table):
+                    self._add(symbol, holds_data)
         self._named.sort()
 
-    def _add(self, symbol: _Symbol, sections: list[str]) -> None:
-        address, size, kind, place = symbol.address, symbol.size, symbol.kind, symbol.section
-        inside = 0 < place < _RESERVED
-        if not symbol.name or kind in {_FILE, _SECTION} or not (inside or place == _ABSOLUTE):
-            return
-        key = without_numbers(symbol.name)
+    def _add(self, symbol: _Symbol, holds_data: list[bool]) -> None:
+        name, address, size, kind, place, file = symbol
+        key = without_numbers(name)
         self._named.append((address, key))
-        if not size or not inside:
+        if not size or place == _ABSOLUTE:
             return
-        objects = self.functions if kind == _FUNCTION else self.data
-        # Of variables those that are more than a mark of the build.
-        is_data = sections[place].startswith(_DATA_SECTIONS) and not _OF_THE_LINKER.fullmatch(key)
-        if kind == _FUNCTION or (kind == _OBJECT and is_data):
-            section = self._sections.get(place)
-            body = section.at(address, size) if section else b""
-            objects[key].append(CodeObject(address, body, symbol.file))
+        if kind == _FUNCTION:
+            objects = self.functions
+        elif kind == _OBJECT and holds_data[place] and not _OF_THE_LINKER.fullmatch(key):
+            objects = self.data
+        else:
+            return
+        section = self._sections.get(place)
+        objects[key].append(CodeObject(address, section.at(address, size) if section else b"", file))
 
     def copies(self, name: str) -> dict[str, CodeObject]:
         """The functions of this name, by a name of their own: `init_once (inode.c)`, as `copy_of` has it."""
@@ -172,6 +193,8 @@ class CodeImage:
         ranges = [
             (entry.address, entry.address + len(entry.body)) for name in data for entry in self.data[name]
         ]
+        if not ranges:
+            return set()
         places = np.array(_leading_into(ranges, self._sections.values()), dtype=np.uint64).astype(np.int64)
         owners = (self._code[owner] for owner in set(self._owners(places).tolist()) if owner >= 0)
         return {self._own_name(name, address) for address, _, name in owners}

@@ -76,13 +76,18 @@ class _ImagePair:
         moved: list[tuple[str, CodeObject, CodeObject]] = []
         differing = set()
         for name in before.keys() | after.keys():
-            # Those of one name lie in the linker's order in both.
-            old, new = sorted(before.get(name, [])), sorted(after.get(name, []))
-            if [len(first.body) for first in old] != [len(first.body) for first in new]:
+            old, new = before.get(name, []), after.get(name, [])
+            if len(old) > 1 or len(new) > 1:
+                # Those of one name lie in the linker's order in both.
+                old, new = sorted(old), sorted(new)
+            if len(old) != len(new):
+                differing.add(name)
+                continue
+            pairs = [pair for pair in zip(old, new, strict=True) if pair[0].body != pair[1].body]
+            if any(len(first.body) != len(second.body) for first, second in pairs):
                 differing.add(name)
             else:
-                pairs = zip(old, new, strict=True)
-                moved += [(name, first, second) for first, second in pairs if first.body != second.body]
+                moved += [(name, first, second) for first, second in pairs]
         bodies = [Moved(old.address, old.body, new.address, new.body) for _, old, new in moved]
         plain = only_moved(bodies, self._before.symbols, self._after.symbols).tolist()
         unclear = (first for first, is_plain in zip(moved, plain, strict=True) if not is_plain)
@@ -341,7 +346,8 @@ def same_image(a: Kernel, b: Kernel) -> bool:
         if before.layout != after.layout:
             return False
         alike = before.names_without_digits == after.names_without_digits
-        if before.contents(without_names=alike) != after.contents(without_names=alike):
+        sides = (image.contents(without_names=alike) for image in (before, after))
+        if any(old != new for old, new in zip(*sides, strict=True)):
             return False
     except (ELFError, ConstructError, OSError):
         return False
@@ -357,6 +363,7 @@ class _Loaded:
         self._marks = [mark for mark in banner.groups() if len(mark) > 1] if banner else []
         self._elf = ELFFile(BytesIO(content))
         self._sections = [section for section in self._elf.iter_sections() if section["sh_flags"] & ALLOCATED]
+        self._addresses: dict[str, int] = {}
 
     @property
     def layout(self) -> list[tuple[str, int, int]]:
@@ -371,9 +378,9 @@ class _Loaded:
             (bytes(table.data()), bytes(names.data()).translate(_DIGITS)) if table and names else (b"", b"")
         )
 
-    def contents(self, *, without_names: bool) -> list[bytes]:
+    def contents(self, *, without_names: bool) -> Iterator[bytearray]:
         """What is in each section, without what does not count."""
-        return [bytes(self._content(section, without_names=without_names)) for section in self._sections]
+        return (self._content(section, without_names=without_names) for section in self._sections)
 
     def _content(self, section: Section, *, without_names: bool) -> bytearray:
         if section["sh_type"] == "SHT_NOBITS":
@@ -396,6 +403,11 @@ class _Loaded:
 
     def _address_of(self, symbol: str) -> int:
         """0 where there is none of that name."""
+        if symbol not in self._addresses:
+            self._addresses[symbol] = self._look_up(symbol)
+        return self._addresses[symbol]
+
+    def _look_up(self, symbol: str) -> int:
         table, names = (self._elf.get_section_by_name(name) for name in (".symtab", ".strtab"))
         if table is None or names is None or self._elf.elfclass != 64:
             return 0

@@ -249,12 +249,16 @@ class Cache:
 
 def disk_usage(directory: Path) -> int:
     """Bytes of all files below `directory`; a file that goes away meanwhile has none."""
-    size = 0
-    # os.walk passes over directories that vanish, as those of a make that runs do; Path.rglob raises.
-    for home, _, names in os.walk(directory):
-        for name in names:
-            with suppress(FileNotFoundError):
-                size += Path(home, name).lstat().st_size
+    size, left = 0, [os.fspath(directory)]
+    while left:
+        # Directories vanish, as those of a make that runs do.
+        with suppress(OSError), os.scandir(left.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    left.append(entry.path)
+                else:
+                    with suppress(FileNotFoundError):
+                        size += entry.stat(follow_symlinks=False).st_size
     return size
 
 

@@ -324,15 +324,16 @@ def new_options(source: BuildSource) -> tuple[str, ...]:
         commit = manifest_at(snapshot.directory, source.since)
         older = replace(snapshot, manifest=commit, repository=True, revision=source.since)
     before = older.manifest.files
-    read = {path for path in (*files, *before) if is_read_for_x86(path)}
-    differing = {path for path in read if files.get(path) != before.get(path)}
+    differing = set(filter(is_read_for_x86, source.manifest.differing(older.manifest)))
     if not differing.intersection(files):
         return ()
     with snapshot.reader() as reader, older.reader() as old:
         new = _all(source.content(reader, path) for path in differing if path in files)
         new -= _all(old.content(path) for path in differing if path in before)
         if new:  # unless it was moved from a file that is as it was
-            new -= _all(old.content(path) for path in read - differing)
+            new -= _all(
+                old.content(path) for path in filter(is_read_for_x86, before) if path not in differing
+            )
     return tuple(sorted(new))
 
 
