@@ -35,6 +35,7 @@ from ktrial.report.patch_series import (
 )
 from ktrial.report.stack_tree import LaidStacks
 from ktrial.report.templating import environment, page_script, style_of
+from ktrial.text_lines import lines_of
 
 # The table of a series: a row a patch, a column for each workload that has something to tell.
 
@@ -269,7 +270,7 @@ def _patch_in_markdown(result: SeriesResult, step: Step, top: int) -> str:
     if step.state.is_broken:
         why, quoted = with_quoted_lines(step.why)
         lines.append(f"- {step.state.value}: {prose(why)}")
-        lines += [f"  {line}" for line in block("\n".join(quoted)).splitlines()] if quoted else []
+        lines += [f"  {line}" for line in lines_of(block("\n".join(quoted)))] if quoted else []
     if step.options:
         lines.append("- options: " + ", ".join(code(str(option)) for option in step.options))
     cells = (result.cell(step.number, use.label) for use in result.measurement.workloads)

@@ -20,6 +20,7 @@ from ktrial.kernels.patch_series import undoing
 from ktrial.model.kernel import Build, Kernel, PatchSeries, SeriesKind, SeriesPatch
 from ktrial.model.series_result import Step, StepState
 from ktrial.series.selection import option_steps
+from ktrial.text_lines import lines_of
 
 Boots = Callable[[Kernel], str]
 """Whether a kernel boots: why not, in one sentence; empty where it does."""
@@ -224,7 +225,7 @@ def reason(error: KernelError) -> str:
 
 
 def _told(step: Step, of: int) -> str:
-    why, *_ = step.why.splitlines() or [""]
+    why, *_ = lines_of(step.why) or [""]
     state = step.state.value + (f": {why}" if why else "")
     return f"{step.number}/{of} {step.patch.subject if step.patch else ''}: {state}"
 
