@@ -10,13 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
 from ktrial.model.design import Treatment
 from ktrial.model.study import EXACT_MACHINES, Stopping, Study, Timing, treatments
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.workload import Metric, Mode
-from ktrial.stats.sequential.design import BlockedMetric, SequentialDesign
-from ktrial.stats.sequential.interim_analysis import Look, look
+
+if TYPE_CHECKING:
+    from ktrial.stats.sequential.design import BlockedMetric, SequentialDesign
+    from ktrial.stats.sequential.interim_analysis import Look
 
 GIVEN_UP_AFTER = 3
 """A treatment whose first trials all failed will not do better in the sixtieth block: it gets no more."""
@@ -36,8 +39,10 @@ Metrics = Sequence[tuple[str, Metric]]
 """Every workload's label with each of its metrics."""
 
 
-def design_of(study: Study) -> SequentialDesign:
+def design_of(study: Study) -> "SequentialDesign":
     """The rule by which the study stops."""
+    from ktrial.stats.sequential.design import SequentialDesign  # with NumPy: a study that counts needs none
+
     timing = study.timing or Timing()
     # Each seed's trial starts from the same state: what neighbouring blocks have in common is chance.
     plain = SequentialDesign(
@@ -100,11 +105,13 @@ class InterimData:
         """Then there is nothing to compare with."""
         return self.treatments[0].key in self.given_up
 
-    def look(self, metrics: Metrics) -> Look:
+    def look(self, metrics: Metrics) -> "Look":
         """What the whole blocks so far say of the treatments that were not given up, the baseline among them.
 
         Raises ValueError where no block has ended yet, or the baseline was given up.
         """
+        from ktrial.stats.sequential.interim_analysis import look
+
         if not self.whole_blocks:
             raise ValueError("no block has ended yet")
         key = tuple(metrics)
@@ -113,11 +120,13 @@ class InterimData:
             self._looks[key] = look(self.measured(metrics), design_of(self.study), final=last)
         return self._looks[key]
 
-    def measured(self, metrics: Metrics) -> list[BlockedMetric]:
+    def measured(self, metrics: Metrics) -> "list[BlockedMetric]":
         """Each metric's values in the whole blocks, of the treatments that were not given up.
 
         Raises ValueError where the baseline was.
         """
+        from ktrial.stats.sequential.design import BlockedMetric
+
         named = self.study.timing.primary if self.study.timing else ()
         first_metrics = dict(reversed(self._modes))
         no_values = (math.nan,) * self.whole_blocks
@@ -153,7 +162,7 @@ class InterimData:
         return None if ahead is None else min(ahead, self.study.blocks)
 
     @cached_property
-    def _looks(self) -> dict[tuple[tuple[str, Metric], ...], Look]:
+    def _looks(self) -> "dict[tuple[tuple[str, Metric], ...], Look]":
         return {}
 
     @cached_property

@@ -25,7 +25,6 @@ from ktrial.experiment.observer import Observer
 from ktrial.experiment.resources import Resources, RunsAlready, default_resources
 from ktrial.installation import cache_directory
 from ktrial.kernels.build import sandbox
-from ktrial.kernels.build.builds import least_room, usual_room
 from ktrial.kernels.errors import BUBBLEWRAP, KernelError
 from ktrial.kernels.files import free_bytes, shown
 from ktrial.knobs import catalogue, lookup, values
@@ -292,7 +291,11 @@ def _room(undertaking: Undertaking, built: list[Build]) -> list[Shortage]:
     place = cache_directory()
     free = free_bytes(place)
     # Builds go one after another, and use each other's trees.
-    least, usual = max(map(least_room, built), default=0), max(map(usual_room, built), default=0)
+    least = usual = 0
+    if built:
+        from ktrial.kernels.build.builds import least_room, usual_room  # what builds takes its time to load
+
+        least, usual = max(map(least_room, built)), max(map(usual_room, built))
     usual += sum(_ROOM_OF_A_KERNEL for kernel in undertaking.kernels if _bringing(undertaking, kernel))
     if free >= usual:
         return []

@@ -14,7 +14,6 @@ from ktrial.experiment.observer import Observer
 from ktrial.experiment.provenance import machine_warnings
 from ktrial.experiment.resources import Resources, default_resources
 from ktrial.file_digests import digest_of_bytes
-from ktrial.kernels.source_lines import by_address
 from ktrial.kernels.symbols import kept_kallsyms, save_symbols
 from ktrial.machines import CountingTarget, guest_programs
 from ktrial.machines.exact import ExactMachine
@@ -99,7 +98,11 @@ def profile_job(
         if symbols.problem:
             raise symbols.missing(job.boot.kernel.name)
         calls = job.boot.cpus == 1 and not on_several and not by_address_of
-        text = by_address(symbols.text, by_address_of) if by_address_of else symbols.text
+        text = symbols.text
+        if by_address_of:
+            from ktrial.kernels.source_lines import by_address  # what reads DWARF takes its time to load
+
+            text = by_address(text, by_address_of)
         steps_in_order = (*before, *steps, *job.after)
         modelled = {} if caches is None else {"caches": caches}
         performed = target.counted(steps_in_order, text, calls=calls, **modelled)

@@ -134,9 +134,8 @@ class Explanation(Model):
 
     def difference_of(self, rows: Iterable[FunctionDifference]) -> Fraction:
         """The part of several rows: whole numbers are summed, which is much faster than fractions are."""
-        return Fraction(
-            sum(self._whole(row.before.instructions, row.after.instructions) for row in rows), self._unit
-        )
+        counts = [(row.before.instructions, row.after.instructions) for row in rows]
+        return self._more(sum(before for before, _ in counts), sum(after for _, after in counts))
 
     def gross(self, rows: Iterable[FunctionDifference]) -> Fraction:
         """The parts of several rows, each without its sign."""
@@ -145,9 +144,8 @@ class Explanation(Model):
 
     def byte_difference_of(self, rows: Iterable[FunctionDifference]) -> Fraction:
         """As `difference_of`, of the bytes that string instructions worked on."""
-        return Fraction(
-            sum(self._whole(row.before.string_bytes, row.after.string_bytes) for row in rows), self._unit
-        )
+        counts = [(row.before.string_bytes, row.after.string_bytes) for row in rows]
+        return self._more(sum(before for before, _ in counts), sum(after for _, after in counts))
 
     def byte_difference(self, row: FunctionDifference) -> Fraction:
         """By how much the bytes grew, per operation, that a row's string instructions worked on."""

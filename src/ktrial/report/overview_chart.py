@@ -5,7 +5,9 @@ The axis serves the workloads' own metrics, and the margin: what does not fit on
 """
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
@@ -91,16 +93,17 @@ class Overview(NamedTuple):
 def overview(record: StudyRecord) -> Overview:
     """A panel a treatment, all on one axis."""
     every, margin = study_summary.groups(record), record.study.margin
+    axis_of = cache(partial(ratio_axis, every, margin))
 
     def panel(number: int, layout: Layout, name: str) -> Panel:
         group = every[number]
-        drawing = ratio_chart(group, ratio_axis(every, margin, layout.width), layout, f"{name}-{number + 1}")
+        drawing = ratio_chart(group, axis_of(layout.width), layout, f"{name}-{number + 1}")
         return Panel(group.treatment, layout.left + layout.width + layout.right, Markup(drawing))
 
     rows = rows_of_panels(every, margin) if len(every) > 1 else [[ALONE]] * len(every)
     numbers = iter(range(len(every)))
     ratios = [row.ratio for group in every for row in own_rows(group.comparisons) if row.ratio is not None]
-    axes = [ratio_axis(every, margin, layout.width) for layout in (NARROW, *(row[0] for row in rows[:1]))]
+    axes = [axis_of(layout.width) for layout in (NARROW, *(row[0] for row in rows[:1]))]
     return Overview(
         has_beyond=any(axis.clamped(ratio) != ratio for axis in axes for ratio in ratios),
         wide=[[panel(next(numbers), layout, "wide") for layout in row] for row in rows],
@@ -190,8 +193,11 @@ def ratio_axis(every: Sequence[TreatmentComparisons], margin: float, width: int)
     starts = {change - room for change in changes} | {change + room - longest for change in changes}
     allowed = [start for start in {*starts, -longest / 2} if band - longest <= start <= -band]
 
+    changes.sort()
+
     def suits(start: float) -> tuple[int, float]:
-        count = sum(start + room / 2 <= change <= start + longest - room / 2 for change in changes)
+        from_here, to_here = start + room / 2, start + longest - room / 2
+        count = bisect_right(changes, to_here) - bisect_left(changes, from_here)
         return count, -abs(start + longest / 2)
 
     start = max(allowed, key=suits)

@@ -5,6 +5,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from operator import itemgetter
+from typing import NamedTuple
 
 from ktrial.errors import KtrialError
 from ktrial.kernels.kernel_difference import ConfigSide, known_of, paired
@@ -140,8 +142,8 @@ def _options(
         if kernel is None or _known(kernel) is None:
             unknowns.unknown.append(f"options: the configuration of {arm.treatment.label} is not known")
             return ()
-    pair = _paired(*filter(None, kernels_booted))
-    return differing_options(explanation, *pair, _follows(kernels, before, after))
+    follows = _follows(kernels, before, after)
+    return owned_options(explanation, _differing(*filter(None, kernels_booted), tuple(follows.items())))
 
 
 @lru_cache(maxsize=16)
@@ -155,6 +157,14 @@ def _paired(before: Kernel, after: Kernel) -> tuple[Mapping[str, str], Mapping[s
     sides = list(filter(None, map(_known, (before, after))))
     pair = paired(sides[0], sides[1])
     return pair.before.config, pair.after.config
+
+
+@lru_cache(maxsize=16)
+def _differing(
+    before: Kernel, after: Kernel, follows: tuple[tuple[str, str], ...]
+) -> "tuple[DifferingOption, ...]":
+    """The same for all workloads of a study."""
+    return tuple(option_groups(*_paired(before, after), dict(follows)))
 
 
 def _follows(
@@ -400,6 +410,15 @@ _SMALLEST_PART = 0.01
 """Of all differences taken without their signs: what a smaller subsystem owns is not named."""
 
 
+class DifferingOption(NamedTuple):
+    """An option that is not the same, with what follows from it."""
+
+    plain: OptionDifference
+    """Without owners."""
+    owners: frozenset[str]
+    """Whatever may own it."""
+
+
 def differing_options(
     explanation: Explanation,
     before: Mapping[str, str],
@@ -411,32 +430,42 @@ def differing_options(
     An option's owners are those of the explanation's subsystems that make at least 1 % of the differences.
     `follows`: option → the option that it follows from, which then stands for both, with the owners of both.
     """
-    weights = heavy_subsystems(explanation)
-    order = [*weights, ALL_CODE]
+    return owned_options(explanation, option_groups(before, after, follows))
+
+
+def option_groups(
+    before: Mapping[str, str], after: Mapping[str, str], follows: Mapping[str, str]
+) -> list[DifferingOption]:
+    """The options that are not the same, by name; with their owners in any explanation."""
     groups: dict[str, list[str]] = {}
     for option in sorted({option for option, _ in before.items() ^ after.items()}):
         groups.setdefault(follows.get(option, option), []).append(option)
-    differing = []
-    for option, together in groups.items():
-        owners = {owner for member in together for owner in _owners(member, weights)}
-        differing.append(
+    return [
+        DifferingOption(
             OptionDifference(
                 option=option,
                 before=before.get(option),
                 after=after.get(option),
-                owners=tuple(sorted(owners, key=order.index)),
                 followers=tuple(member for member in together if member != option),
-            )
-        )
-    differing.sort(key=lambda option_difference: option_difference.option)
-    return tuple(
-        sorted(
-            differing,
-            key=lambda option_difference: (
-                order.index(option_difference.owners[0]) if option_difference.owners else len(order)
             ),
+            frozenset().union(*map(_all_owners, together)),
         )
-    )
+        for option, together in sorted(groups.items())
+    ]
+
+
+def owned_options(
+    explanation: Explanation, options: Iterable[DifferingOption]
+) -> tuple[OptionDifference, ...]:
+    """The options with those owners that weigh something in this explanation; first those that have one."""
+    order = [*heavy_subsystems(explanation), ALL_CODE]
+    owned, others = [], []
+    for option in options:
+        if owners := tuple(name for name in order if name in option.owners):
+            owned.append((order.index(owners[0]), option.plain.model_copy(update={"owners": owners})))
+        else:
+            others.append(option.plain)
+    return (*(option for _, option in sorted(owned, key=itemgetter(0))), *others)
 
 
 def heavy_subsystems(explanation: Explanation) -> list[str]:
@@ -447,11 +476,6 @@ def heavy_subsystems(explanation: Explanation) -> list[str]:
     least = _SMALLEST_PART * sum(sums.values())
     heavy = [name for name, weight in sums.items() if weight and weight >= least]
     return sorted(heavy, key=lambda name: (-sums[name], name))
-
-
-def _owners(option: str, heavy: Iterable[str]) -> tuple[str, ...]:
-    owners = _all_owners(option)
-    return (ALL_CODE,) if ALL_CODE in owners else tuple(name for name in heavy if name in owners)
 
 
 @lru_cache(maxsize=65536)

@@ -390,12 +390,13 @@ def _callers_of_callers(
     side: Functions, opposite: Functions, key: Key, paired: Mapping[Key, Key]
 ) -> dict[Key, Fraction]:
     """A function's callers; in place of those that the other kernel does not have, their only callers."""
-    callers: dict[Key, Fraction] = defaultdict(Fraction)
+    callers: dict[Key, Fraction] = {}
     for caller, calls in side.places.callers.get(key, {}).items():
         is_alone = caller not in paired and not opposite.has(caller) and caller != ENTRY
         above = _only_caller(side, caller) if is_alone else None
-        callers[above or caller] += calls
-    return dict(callers)
+        before = callers.get(above or caller)
+        callers[above or caller] = calls if before is None else before + calls
+    return callers
 
 
 def _first_word(name: str) -> str:
@@ -486,10 +487,10 @@ def call_places(profile: Profile, key_of: Callable[[str, str], Key]) -> CallPlac
             callers[callee][caller] += node.entered
     callees: dict[Key, dict[Key, Fraction]] = defaultdict(dict)
     shown: dict[Key, dict[Key, Fraction]] = {}
+    counts_met = {count for counts in callers.values() for count in counts.values()}
+    per_operation = {count: Fraction(count, profile.operations) for count in counts_met}  # few, often
     for callee, counts in callers.items():
-        shown[callee] = {
-            caller: Fraction(count, profile.operations) for caller, count in counts.items() if count
-        }
+        shown[callee] = {caller: per_operation[count] for caller, count in counts.items() if count}
         for caller, calls in shown[callee].items():
             callees[caller][callee] = calls
     return CallPlaces(shown, dict(callees))
@@ -502,11 +503,15 @@ def alike(first: Mapping[Key, Fraction], second: Mapping[Key, Fraction]) -> floa
     """
     if first.keys().isdisjoint(second.keys()):
         return 0.0  # most pairs of functions that are asked about
-    keys = first.keys() | second.keys()
-    none = Fraction(0)
-    most = sum((max(first.get(key, none), second.get(key, none)) for key in keys), none)
-    least = sum((min(first.get(key, none), second.get(key, none)) for key in keys), none)
-    return float(least / most) if most else 0.0
+    # In whole numbers of one unit: sums of fractions take ten times as long.
+    unit = math.lcm(*(count.denominator for calls in (first, second) for count in calls.values()))
+    one, other = (
+        {key: count.numerator * (unit // count.denominator) for key, count in calls.items()}
+        for calls in (first, second)
+    )
+    least = sum(min(count, other[key]) for key, count in one.items() if key in other)
+    most = sum(one.values()) + sum(other.values()) - least
+    return least / most if most else 0.0
 
 
 # A kernel's functions by their names in the source: of one profile, or of several workloads together.
@@ -541,9 +546,8 @@ def _names_of(files: FunctionFiles) -> frozenset[str]:
     if id(files) not in _named:
         if len(_named) >= _MOST_KERNELS:
             _named.clear()
-        # Nobody asks for a name with something appended: such names may stay beside those without it.
-        cut = (source_name(symbol) for symbol in files.functions if "." in symbol)
-        _named[id(files)] = files, files.functions.union(cut)
+        appended = {symbol for symbol in files.functions if "." in symbol}
+        _named[id(files)] = files, (files.functions - appended).union(map(source_name, appended))
     return _named[id(files)][1]
 
 
@@ -558,6 +562,14 @@ def source_name(symbol: str) -> str:
 
 
 def _sum(pieces: list[FunctionCount]) -> Count:
+    if len(pieces) == 1 and pieces[0].modelled is None:
+        (piece,) = pieces
+        return Count(
+            names=(piece.symbol,),
+            instructions=piece.instructions,
+            entered=piece.entered,
+            string_bytes=piece.strings.bytes,
+        )
     ranked = sorted(pieces, key=lambda piece: (-piece.instructions, piece.symbol))
     return Count(
         names=tuple(piece.symbol for piece in ranked),
@@ -583,8 +595,8 @@ def together(workloads: Sequence[Functions]) -> Functions:
         counts=counts,
         operations=operations,
         places=CallPlaces(
-            _added_calls(workload.places.callers for workload in workloads),
-            _added_calls(workload.places.callees for workload in workloads),
+            _added_calls([workload.places.callers for workload in workloads], operations),
+            _added_calls([workload.places.callees for workload in workloads], operations),
         ),
         known=frozenset().union(*names),
         files={name: file for of_workload in files for name, file in of_workload.items()},
@@ -602,15 +614,20 @@ def _added(count: Count, more: Count, times: int) -> Count:
 
 
 def _added_calls(
-    workloads: Iterable[Mapping[Key, Mapping[Key, Fraction]]],
+    workloads: Iterable[Mapping[Key, Mapping[Key, Fraction]]], operations: int
 ) -> dict[Key, dict[Key, Fraction]]:
-    sums: dict[Key, dict[Key, Fraction]] = defaultdict(dict)
+    """Summed in whole numbers: a count of each workload is one of so many operations of it."""
+    sums: dict[Key, dict[Key, int]] = defaultdict(dict)
     for calls in workloads:
         for key, neighbours in calls.items():
+            together_here = sums[key]
             for neighbour, count in neighbours.items():
-                before = sums[key].get(neighbour)
-                sums[key][neighbour] = count if before is None else before + count
-    return dict(sums)
+                times = operations // count.denominator
+                together_here[neighbour] = together_here.get(neighbour, 0) + count.numerator * times
+    return {
+        key: {neighbour: Fraction(count, operations) for neighbour, count in neighbours.items()}
+        for key, neighbours in sums.items()
+    }
 
 
 # Which function of one kernel is which of another: found once for the two kernels, used in every workload.

@@ -17,7 +17,6 @@ import typer
 from rich.text import Text
 
 from ktrial import interruption, machines
-from ktrial.analysis.history.machine_agreement import on_machines
 from ktrial.analysis.result import load_record
 from ktrial.cli.console import breakable, output, print_json, say
 from ktrial.cli.options.common import RunOptions, StudyRunOptions
@@ -247,6 +246,8 @@ def run_on_each(
     runs = [_HostRun(host, (*program, "run", "--host", host, *words)) for host in studies]
     _perform(runs)
     records = _records(studies, location)
+    from ktrial.analysis.history.machine_agreement import on_machines  # with NumPy: only for several hosts
+
     rows = on_machines(records)
     if json:
         systems = [row.model_dump(mode="json") for row in rows]
