@@ -4,13 +4,13 @@ CPU time of QEMU. All take turns, and the least of each counts: a machine that s
 at times slower by a third for seconds, which would otherwise fall on one of the two that are compared.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
 from bench.row import Row
-from bench.subjects.plugin import cpu_seconds
+from bench.subjects.plugin import least_of
 from ktrial.experiment.profile import KernelSymbols
 from ktrial.kernels import kernel_registry
 from ktrial.machines.exact import ExactMachine
@@ -41,7 +41,9 @@ def rows() -> Iterator[Row]:
         symbols = KernelSymbols().of(targets[ALONE], boot).text
         for program, arguments in PROGRAMS.items():
             steps = (Run(argv=("/ktrial/work", *arguments, "--clock", "tsc")),)
-            least = _least({name: partial(each.counted, steps, symbols) for name, each in targets.items()})
+            least = least_of(
+                {name: partial(each.counted, steps, symbols) for name, each in targets.items()}, ROUNDS
+            )
             for model, most in MODELS.items():
                 what = f"model, {program}, {KERNEL}: cycles, {model}"
                 yield Row(what, least[model], ALONE, least[ALONE], most_slowdown=most)
@@ -50,9 +52,3 @@ def rows() -> Iterator[Row]:
 def _boots(plain: Boot) -> Mapping[str, Boot]:
     modelled = {name: plain.model_copy(update={"model": machine_model(name, Path())}) for name in MODELS}
     return {ALONE: plain} | modelled
-
-
-def _least(runs: Mapping[str, Callable[[], object]]) -> Mapping[str, float]:
-    """CPU seconds of each, the least of some rounds in which they take turns."""
-    rounds = [{name: cpu_seconds(run) for name, run in runs.items()} for _ in range(ROUNDS)]
-    return {name: min(each[name] for each in rounds) for name in runs}
