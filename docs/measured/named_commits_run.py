@@ -27,7 +27,6 @@ from ktrial.installation import cache_directory
 STUDIES = ROOT / "studies" / "named_commits"
 _KEPT = ROOT / "docs" / "measured" / "named_commits.json"
 _KTRIAL = str(ROOT / ".venv" / "bin" / "ktrial")
-_PLACES = (STUDIES / "patches", ROOT / "studies" / "backtest" / "patches")
 _SUBJECT = re.compile(r'([0-9a-f]{12}) \("(.*)"\)\.$')
 _NOBODY = {
     f"GIT_{role}_{part}": "nobody@example.org"
@@ -43,14 +42,15 @@ def trees() -> list[dict[str, Any]]:
     return made
 
 
-def patch_of(commit: str) -> Path:
-    """What takes the commit back. Raises StopIteration where nothing does."""
-    return next(file for place in _PLACES if (file := place / f"{commit[:12]}.patch").exists())
+def patch_of(commit: str, source: str) -> Path:
+    """What takes the commit back from the source. Raises StopIteration where nothing does."""
+    places = (STUDIES / "patches" / source, ROOT / "studies" / "backtest" / "patches")
+    return next(file for place in places if (file := place / f"{commit[:12]}.patch").exists())
 
 
-def subject_of(commit: str) -> str:
+def subject_of(commit: str, source: str) -> str:
     """The commit's subject, which the first line of its patch has."""
-    head = patch_of(commit).read_text(encoding="utf-8").partition("\n")[0]
+    head = patch_of(commit, source).read_text(encoding="utf-8").partition("\n")[0]
     match = _SUBJECT.search(head)
     assert match, head
     return match[2]
@@ -70,10 +70,10 @@ def keep(commit: str, answer: Mapping[str, Any]) -> None:
     _KEPT.write_text(json.dumps(answers, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def reduced(explained: Mapping[str, Any], commit: str, count: int) -> dict[str, Any]:
+def reduced(explained: Mapping[str, Any], subject: str, count: int) -> dict[str, Any]:
     """Of all that `explain --commits --prove --json` printed: what the page needs.
 
-    `count`: how many commits lie between the two ends.
+    `subject`: of the commit that is looked for. `count`: how many commits lie between the two ends.
     """
     proof = explained["commits"]["proof"]
     first = proof["measured"][0]
@@ -82,7 +82,7 @@ def reduced(explained: Mapping[str, Any], commit: str, count: int) -> dict[str, 
     effect = sum(effects) / len(effects) if effects else 0.0
     return {
         "subject": first["subject"],
-        "right": first["subject"] == subject_of(commit),
+        "right": first["subject"] == subject,
         "workload": proof["workload"],
         "commits": count,
         "before": proof["value_before"],
@@ -109,7 +109,7 @@ def make_tree(tree: Mapping[str, Any], place: Path) -> None:
     _git(unfinished, "add", "--all", "--force", ".")
     states = [_git(unfinished, "write-tree")]
     for commit in reversed(tree["commits"]):
-        _git(unfinished, "apply", "--index", str(patch_of(commit)))
+        _git(unfinished, "apply", "--index", str(patch_of(commit, tree["source"])))
         states.insert(0, _git(unfinished, "write-tree"))
     parent = _git(
         unfinished, "commit-tree", states[0], "-m", f"{source.name}, without the commits that follow"
@@ -117,7 +117,7 @@ def make_tree(tree: Mapping[str, Any], place: Path) -> None:
     _git(unfinished, "tag", "base", parent)
     numbers = {question["commit"][:12]: question["commit"] for question in tree["questions"]}
     for commit, state in zip(tree["commits"], states[1:], strict=True):
-        message = f"{subject_of(commit)}\n\ncommit {numbers.get(commit, commit)} upstream.\n"
+        message = f"{subject_of(commit, tree['source'])}\n\ncommit {numbers.get(commit, commit)} upstream.\n"
         parent = _git(unfinished, "commit-tree", state, "-p", parent, "-m", message)
     _git(unfinished, "tag", "tip", parent)
     _git(unfinished, "reset", "--quiet", "--hard", "tip")
@@ -152,7 +152,8 @@ def search(tree: Mapping[str, Any], question: Mapping[str, Any], results: Path) 
         check=True,
     )
     (results / f"{question['commit'][:12]}.json").write_text(done.stdout, encoding="utf-8")
-    return reduced(json.loads(done.stdout), question["commit"], len(tree["commits"]))
+    subject = subject_of(question["commit"], tree["source"])
+    return reduced(json.loads(done.stdout), subject, len(tree["commits"]))
 
 
 def _compiled(program: str, results: Path) -> str:

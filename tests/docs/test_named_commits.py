@@ -5,15 +5,15 @@ from typing import Any
 import pytest
 from docs.measured.named_commits_run import STUDIES, patch_of, reduced, subject_of, trees
 
-COMMITS = sorted({commit for tree in trees() for commit in tree["commits"]})
+COMMITS = [(commit, tree["source"]) for tree in trees() for commit in tree["commits"]]
 QUESTIONS = [(tree, question) for tree in trees() for question in tree["questions"]]
-SHMEM = "a2e459555c5f9da3e619b7e47a63f98574dc75f1"
+SHMEM = "shmem: stable directory offsets"
 
 
-@pytest.mark.parametrize("commit", COMMITS)
-def test_a_commit_of_a_tree_has_a_subject_and_a_patch_that_takes_it_back(commit: str) -> None:
-    assert subject_of(commit)
-    assert "\n--- a/" in patch_of(commit).read_text(encoding="utf-8")
+@pytest.mark.parametrize(("commit", "source"), COMMITS)
+def test_a_commit_of_a_tree_has_a_subject_and_a_patch_that_takes_it_back(commit: str, source: str) -> None:
+    assert subject_of(commit, source)
+    assert "\n--- a/" in patch_of(commit, source).read_text(encoding="utf-8")
 
 
 def test_what_is_looked_for_is_one_of_twenty_commits_or_more_and_something_shows_it() -> None:

@@ -15,7 +15,7 @@ def _named(measuring: Measuring) -> str:
     for tree in trees():
         for question in tree["questions"]:
             commit = question["commit"][:12]
-            sought = f"`{commit}` {subject_of(commit)}"
+            sought = f"`{commit}` {subject_of(commit, tree['source'])}"
             workload = f"`{question.get('workload') or question['program'].removesuffix('.c')}`"
             answer = answers.get(commit)
             if answer is None:
