@@ -220,13 +220,15 @@ def tree(attribution: Attribution) -> Tree:
     return tree_of(attribution.explanation)
 
 
-def load_measurements(path: str | Path) -> Imported:
-    """What another tool measured: CSV, Phoronix, UnixBench, hyperfine, pyperf, Google Benchmark.
+def load_measurements(path: str | Path, *, value: str = "", group_by: Sequence[str] = ()) -> Imported:
+    """What another tool measured: tables, Phoronix, UnixBench, hyperfine, pyperf, Google Benchmark.
 
-    Raises ImportFailed.
+    `value` and `group_by` name columns of tables, as the options of `ktrial analyze` do. Raises ImportFailed;
+    where these have to be named, it is a ColumnsUndecided with a suggestion.
     """
     _warn(importers.installed()[1])
-    return importers.read(importers.source_file(Path(path)))[1]
+    choices = importers.Choices(tuple(group_by), value)
+    return importers.read(importers.source_file(Path(path), choices=choices))[1]
 
 
 def _opened(location: Location | None) -> store.Store:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from ktrial.program_outputs.reading import number
 from ktrial.program_outputs.units import converted, converts, unit_named
 
+BEHIND = " ±"
+"""The end of the name of a column that has what stood behind ±."""
 _PLUS_MINUS = re.compile(r"([-+]?[0-9.]+)\s*[^\d\s±+]{0,6}\s*(?:±|\+/-|\+-)\s*([0-9.]+)\s*[^\d\s]{0,6}")
 MISSING = {"", "-", "?", "na", "n/a", "nan"}
 _WITH_UNIT = re.compile(r"([-+]?[0-9][0-9.]*(?:[eE][-+]?[0-9]+)?)\s*([^\d\s.,%][^\d]{0,11})")
@@ -109,7 +111,7 @@ def _with_spread(name: str, cells: Sequence[str], header: list[str], rows: Rows)
     if not any(matches) or not all(plain):
         return header, rows, ""
     is_sd = set(header) >= _OF_HYPERFINE and name.startswith("Mean") and "sd" not in header
-    beside = "sd" if is_sd else f"{name} ±"
+    beside = "sd" if is_sd else f"{name}{BEHIND}"
 
     def split(row: CsvLine) -> CsvLine:
         match = _PLUS_MINUS.fullmatch(row.cells[name])

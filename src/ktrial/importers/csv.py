@@ -9,18 +9,12 @@ from typing import overload
 
 from ktrial.format.number_format import counted, percentage
 from ktrial.importers.cells import CsvLine, is_with_unit, with_runs
-from ktrial.importers.columns import (
-    Columns,
-    has_failed,
-    has_no_number,
-    has_units,
-    understand,
-    without_other_numbers,
-)
+from ktrial.importers.column_cells import has_own_in_each, has_units, is_empty
+from ktrial.importers.column_names import has_failed, is_measured_by_name
+from ktrial.importers.columns import HEADER, Columns, understand
 from ktrial.importers.errors import ImportFailed, MeasurementsDamaged, NoMeasurements, some_of
 from ktrial.importers.protocol import SourceFile, check_groups, decimals, rounded
-from ktrial.importers.sizes import split_by_sizes
-from ktrial.importers.tables import GROUP, Table, looks_like_table, made_long, table_of
+from ktrial.importers.tables import GROUP, VALUE, Table, looks_like_table, made_long, table_of
 from ktrial.model.imported import BASELINES, SCORE, Family, Group, Imported, IndexRow, Rounded, Score, Summary
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.program_outputs.reading import number
@@ -352,22 +346,15 @@ class Csv:
         columns_only = tuple(name for name in file.choices.group_by if name not in table.conditions)
         file = replace(file, choices=replace(file.choices, group_by=columns_only))
         _check_header(file, table)
-        columns = understand(table.header, [row.cells for row in table.rows], file)
-        if not columns.value and not file.choices.group_by and (long := made_long(table)) is not None:
-            table = long
-            columns = understand(table.header, [row.cells for row in table.rows], file)
-            if len(table.header) > 2 and not (columns.families or columns.run):
-                columns = _rows_as_metrics(columns, table)
+        columns, table = _understood(file, table)
         index_rows = _index(file, columns, table.rows) if columns.index_of and not file.choices.value else ()
         if index_rows and not columns.groups:
             return Imported(source=file.name, format=self.name, families=(), index_rows=index_rows)
-        _check_value(file, columns, table)
         _check_cells(file, columns, table)
-        cells_of_rows = [row.cells for row in table.rows]
-        columns, left_out = without_other_numbers(columns, cells_of_rows, file)
-        columns = _means_as_runs(split_by_sizes(columns, cells_of_rows, file), table)
+        columns = _means_as_runs(columns, table)
+        conditions = {**table.conditions, **{name: table.rows[0].cells[name] for name in columns.constant}}
         readers = [
-            _Reader(file, columns.of(*named), with_runs(table.rows, named[0]), table.conditions)
+            _Reader(file, columns.of(*named), with_runs(table.rows, named[0]), conditions)
             for named in ((columns.value, columns.named), *columns.others)
         ]
         families = tuple(family for reader in readers for family in reader.families())
@@ -378,37 +365,53 @@ class Csv:
             families=families,
             index_rows=index_rows,
             scores=_scores(families, readers[0].places(columns.value)),
-            warnings=(*left_out, *remarks, *_rounded_indices(file, families, columns, readers[0])),
+            warnings=(*remarks, *_rounded_indices(file, families, columns, readers[0])),
             understood="; ".join((*table.remarks, columns.understood)),
         )
 
 
-def _check_value(file: SourceFile, columns: Columns, table: Table) -> None:
-    """Raise NoMeasurements where no column is the one of numbers: with those that may be, and the option."""
-    header, where = table.header, f"line {table.line}"
-    if columns.value and (f"{columns.value} (2)" not in header or file.choices.value):
-        return
-    if columns.value:
-        problem = f"{where}: there are two columns {columns.value}"
+def _understood(file: SourceFile, table: Table) -> tuple[Columns, Table]:
+    """The columns, and the table: a wide one is made long. Raises ImportFailed."""
+    choices, cells = file.choices, [row.cells for row in table.rows]
+    is_asked_for = HEADER in choices.group_by and HEADER not in table.header
+    if not is_asked_for:
+        _check_numbers(file, table)
+        return understand(table.header, cells, file, table.line), table
+    wide = tuple(name.strip() for name in choices.value.split(",") if name.strip())
+    _check_names(file, table, wide)
+    by = (GROUP, *(name for name in choices.group_by if name != HEADER))
+    long = made_long(table, wide)
+    file = replace(file, choices=replace(choices, value=VALUE, group_by=by))
+    columns = understand(long.header, [row.cells for row in long.rows], file, table.line)
+    return _rows_as_metrics(columns, table), long
+
+
+def _check_names(file: SourceFile, table: Table, names: Sequence[str]) -> None:
+    """Raise ImportFailed where `--group-by header` has no columns of numbers beside it."""
+    missing = next((name for name in names if name not in table.header), None)
+    if missing is not None or not names or {GROUP, VALUE} & {*table.header} - {*names}:
+        problem = f"no column {missing}" if missing else "no columns that --value names"
         hint = (
-            f"--value {shlex.quote(columns.value)} reads the first, --value '{columns.value} (2)' the second"
+            f"--group-by header makes groups of columns: --value {shlex.quote(','.join(table.header[-2:]))}"
         )
-        raise NoMeasurements(file.path, "csv", problem, hint, file.text)
-    if any(number(name) is not None for name in header):
-        hint = "put a line with the columns' names above the numbers"
-        raise NoMeasurements(file.path, "csv", f"{where}: its header is {some_of(header)}", hint)
+        raise ImportFailed(f"{file.path} has {problem}; it has: {some_of(table.header)}.", hint=hint)
+
+
+def _check_numbers(file: SourceFile, table: Table) -> None:
+    """Raise NoMeasurements where the header is a row of numbers, or what was measured has none in any row."""
+    if file.choices.value:
+        return
     cells = [row.cells for row in table.rows]
-    if name := has_no_number(header, cells):
-        problem = f"no row has a number in {name}"
+    if numbers := [name for name in table.header if number(name) is not None]:
+        names = shlex.quote(",".join(numbers[:_SHOWN]))
+        hint = "put a line with the columns' names above the numbers; "
+        hint += f"if these are names of groups: --value {names} --group-by header"
+        problem = f"line {table.line}: its header is {some_of(table.header)}"
+        raise NoMeasurements(file.path, "csv", problem, hint)
+    measured = [name for name in table.header if is_measured_by_name(name)]
+    if measured and all(is_empty(name, cells) for name in measured):
+        problem = f"no row has a number in {measured[0]}"
         raise NoMeasurements(file.path, "csv", problem, "a run that failed leaves it so", file.text)
-    if not columns.candidates:
-        problem = f"{where}: no column is one of numbers ({some_of(header)})"
-        raise NoMeasurements(file.path, "csv", problem, "name the column of numbers: --value COLUMN")
-    candidates = list(columns.candidates)
-    problem = f"{where}: no name says which of these columns has the numbers: {some_of(candidates)}"
-    names = ",".join(candidates[:2])
-    more = f", or several: --value {shlex.quote(names)}" if candidates[1:] else ""
-    raise NoMeasurements(file.path, "csv", problem, f"--value {shlex.quote(candidates[0])}{more}")
 
 
 def _check_header(file: SourceFile, table: Table) -> None:
@@ -451,16 +454,16 @@ def _means_as_runs(columns: Columns, table: Table) -> Columns:
     return replace(plain, left_out=left_out)
 
 
-def _rows_as_metrics(columns: Columns, table: Table) -> Columns:
+def _rows_as_metrics(columns: Columns, wide: Table) -> Columns:
     """Of a wide table: the column that names each row, where there is one, names what was measured in it."""
-    names = [name for name in columns.groups if name != GROUP]
-    groups = len({row.cells[GROUP] for row in table.rows})
-    for name in names:
-        if len({row.cells[name] for row in table.rows}) * groups == len(table.rows):
-            others = (other for other in names if other != name)
-            left_out = (*columns.left_out, *others)
-            return replace(columns, groups=(GROUP,), families=(name,), metric=name, left_out=left_out)
-    return columns
+    rows = [row.cells for row in wide.rows]
+    left = [name for name in (*columns.left_out, *columns.constant) if name in wide.header]
+    name = next((name for name in left if has_own_in_each(name, rows)), "")
+    if columns.families or not name:
+        return columns
+    left_out = tuple(other for other in columns.left_out if other != name)
+    constant = tuple(other for other in columns.constant if other != name)
+    return replace(columns, families=(name,), metric=name, left_out=left_out, constant=constant)
 
 
 def _damaged(file: SourceFile, line: int, problem: str) -> MeasurementsDamaged:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ktrial.importers.cells import MISSING, CsvLine
-from ktrial.importers.columns import is_measured_by_name
+from ktrial.importers.column_names import is_measured_by_name
 from ktrial.importers.errors import MeasurementsDamaged
 from ktrial.importers.protocol import SourceFile
 

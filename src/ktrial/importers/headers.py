@@ -70,7 +70,7 @@ def _with_first_name(header: list[str], below: Lines) -> tuple[list[str], Lines,
 
 
 def _one_below_the_other(header: list[str], below: Lines) -> tuple[list[str], Lines, str]:
-    """Tables side by side, whose header repeats, or is empty from the second on."""
+    """Tables side by side, whose header repeats."""
     width = _width_of_first(header)
     if not width or any(len(cells) != len(header) for _, cells in below):
         return header, below, ""
@@ -93,7 +93,7 @@ def _width_of_first(header: Sequence[str]) -> int:
     for width in range(_FEWEST, len(header) // 2 + 1):
         others = [list(header[at : at + width]) for at in range(width, len(header), width)]
         first = list(header[:width])
-        if all(first) and (all(other == first for other in others) or not any(map(any, others))):
+        if all(first) and all(other == first for other in others):
             return width if len(header) % width == 0 else 0
     return 0
 

@@ -3,16 +3,15 @@
 import csv
 import io
 import re
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from statistics import median
 
 from ktrial.importers.cells import CsvLine, plain_cells
-from ktrial.importers.columns import is_compared, is_measured_by_name, is_moment, numbers_runs
 from ktrial.importers.decimals import with_points
-from ktrial.importers.errors import MeasurementsDamaged, NoMeasurements
-from ktrial.importers.headers import ROW, with_names
+from ktrial.importers.errors import ImportFailed, MeasurementsDamaged, NoMeasurements, some_of
+from ktrial.importers.headers import with_names
 from ktrial.importers.protocol import SourceFile
 from ktrial.program_outputs.reading import number
 from ktrial.text_lines import lines_of
@@ -28,8 +27,6 @@ _MOST_ABOVE = 50
 _CONDITION = re.compile(r"#+\s*([A-Za-z][\w ]{0,30}?)\s*[:=]\s*(\S.{0,80})")
 _RULE = re.compile(r"\|?[\s:|-]*-[\s:|-]*\|?")
 """The line below the header of a Markdown table."""
-_ALIKE = 10.0
-"""Columns of one metric differ less than this-fold."""
 GROUP, VALUE = "group", "value"
 """Columns of a wide table that was made long."""
 
@@ -85,6 +82,7 @@ def table_of(file: SourceFile) -> Table:
     begins = _begins([line.strip() for _, line in numbered])
     if begins is None and len(comments) == len(numbered):
         raise NoMeasurements(file.path, "csv", "every line is a comment", text=file.text)
+    _check_alone(file, numbered)
     lines, remarks = _lines(file, begins, numbered)
     if not lines:
         raise NoMeasurements(file.path, "csv", "every cell is empty", text=file.text)
@@ -105,7 +103,7 @@ def table_of(file: SourceFile) -> Table:
     matches = (match for line in comments if (match := _CONDITION.fullmatch(line.strip())))
     conditions = {match[1]: match[2] for match in matches}
     if begins is not None and (around := len(numbered) - len(lines) - 1):
-        remarks.append(f"the first Markdown table; {around} lines around it are not read")
+        remarks.append(f"the Markdown table; {around} lines around it are not read")
     rows, of_decimals = with_points(file, header, rows)
     header, rows, of_cells = plain_cells(header, rows)
     return Table(header, rows, conditions, (*remarks, *of_names, *of_decimals, *of_cells), first)
@@ -150,14 +148,29 @@ def _above(file: SourceFile, first: tuple[int, list[str]]) -> tuple[int, list[st
 
 
 def _begins(lines: Sequence[str]) -> int | None:
-    """At which line a Markdown table begins: the line below it is a rule."""
-    return next(
-        (
-            at
-            for at, (line, below) in enumerate(pairwise(lines))
-            if line.startswith("|") and "|" in below and _RULE.fullmatch(below)
-        ),
-        None,
+    """At which line the first Markdown table begins."""
+    return next(_all_begin(lines), None)
+
+
+def _all_begin(lines: Sequence[str]) -> Iterator[int]:
+    """At which lines Markdown tables begin: the line below each is a rule."""
+    for at, (line, below) in enumerate(pairwise(lines)):
+        if line.startswith("|") and "|" in below and _RULE.fullmatch(below):
+            yield at
+
+
+def _check_alone(file: SourceFile, numbered: Sequence[tuple[int, str]]) -> None:
+    """Raise ImportFailed where a file has several Markdown tables: nothing says which of them is meant."""
+    begins = [*_all_begin([line.strip() for _, line in numbered])]
+    if len(begins) < 2:
+        return
+    lines = [numbered[at][0] for at in begins]
+    first = lines[0], lines[0] + len(_markdown(numbered[begins[0] :]))
+    path = shlex.quote(str(file.path))
+    raise ImportFailed(
+        f"{file.path} has {len(begins)} Markdown tables, so nothing is read: "
+        f"in lines {some_of([*map(str, lines)])}.",
+        hint=f"take one: sed -n {first[0]},{first[1]}p {path} > table.md; ktrial analyze table.md",
     )
 
 
@@ -207,48 +220,12 @@ def _damaged(file: SourceFile, line: int, problem: str) -> MeasurementsDamaged:
     return MeasurementsDamaged(file=file.path, format="csv", where=f"line {line}", problem=problem)
 
 
-# --- Wide tables: a column for each group.
-
-_NO_NUMBER = {"", "-", "---", "na", "n/a", "nan", "null", "none"}
-"""What stands in the cell of a group that was not measured."""
+# --- Wide tables, a column for each group: the user says which (`--group-by header`).
 
 
-def _are_all_there(cells: Sequence[str]) -> bool:
-    """Whether most of its cells are numbers, and the others say that there is none."""
-    there = [number(cell) is not None for cell in cells]
-    marks = all(is_there or cell.lower() in _NO_NUMBER for cell, is_there in zip(cells, there, strict=True))
-    return marks and 2 * sum(there) > len(cells)
-
-
-def made_long(table: Table) -> Table | None:
-    """A row for each cell of a table whose columns are groups; None where they may be something else.
-
-    They are groups where all columns of numbers are alike: none is called as a measurement, and their
-    medians are within a factor of ten; and no other column is called as what is compared, and has each of its
-    numbers in several rows.
-    """
-    if any(is_compared(name, [row.cells[name] for row in table.rows]) for name in table.header):
-        return None
-    if all(number(name) is not None for name in table.header):
-        return None  # the first row of a table without a header
-    columns = [list(row.cells.values()) for row in table.rows]
-    by_name = dict(zip(table.header, zip(*columns, strict=True), strict=True))
-    cells_of_rows = [row.cells for row in table.rows]
-    numeric = {
-        name: [value for cell in cells if (value := number(cell)) is not None]
-        for name, cells in by_name.items()
-        if not (
-            name == ROW or is_moment(name, cells_of_rows) or is_measured_by_name(name) or numbers_runs(name)
-        )
-    }
-    groups = {name: values for name, values in numeric.items() if values and _are_all_there(by_name[name])}
-    named = [name for name in by_name if is_measured_by_name(name)]
-    medians = [abs(median(values)) for values in groups.values()]
-    if len(groups) < 2 or named or not min(medians) or max(medians) > _ALIKE * min(medians):
-        return None
+def made_long(table: Table, groups: Sequence[str]) -> Table:
+    """A row for each cell of a table whose columns are groups."""
     others = [name for name in table.header if name not in groups]
-    if GROUP in others or VALUE in others:
-        return None
     rows = [
         CsvLine(
             row.line, {**{name: row.cells[name] for name in others}, GROUP: group, VALUE: row.cells[group]}
@@ -256,5 +233,5 @@ def made_long(table: Table) -> Table | None:
         for row in table.rows
         for group in groups
     ]
-    remark = f"each column is a group: {', '.join(groups)} (--value names the only column of numbers)"
+    remark = f"each column is a group: {', '.join(groups)}"
     return Table([*others, GROUP, VALUE], rows, table.conditions, (*table.remarks, remark), table.line)

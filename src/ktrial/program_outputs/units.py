@@ -313,10 +313,19 @@ def _in_brackets(name: str) -> NamedUnit | None:
         rest = Units().of_column(before)
         way = _HIGHER if re.search("high|more|larg", words) else _LOWER
         return NamedUnit(replace(rest.unit, direction=way) if rest.unit else None, way)
+    if inner == "s" and name.endswith(f"{before}(s)") and not _lasts(before):
+        # `Core(s)` are cores, and `Time(s)` are seconds.
+        return NamedUnit(None, _told_by(before), name, (f"{name}=s",))
     if (unit := unit_named(inner)) is not None:
         return NamedUnit(unit, _told_by(before))
     rest = _at_the_end(before)
     return rest if rest.unit or "/" not in inner else NamedUnit(doubt=inner, meanings=(f"{inner}:higher",))
+
+
+def _lasts(words: str) -> bool:
+    """Whether the last word is of something that takes time."""
+    last = re.split(r"[^a-z]+", _camel(words).lower())[-1]
+    return last in _LASTING or last in _LESS or not last
 
 
 def _behind_comma(name: str) -> tuple[str, str]:
@@ -342,6 +351,9 @@ def _at_the_end(name: str) -> NamedUnit:
         return NamedUnit(unit, direction)
     if len(words) > 2 and words[-2].lower() == "per":
         return NamedUnit(_quotient(_counted(words[:-2]), words[-1]), direction)
+    if words[-2:-1] and words[-2].isdigit() and "per" in map(str.lower, words):
+        # `messages_per_10_seconds` is no time.
+        return NamedUnit(None, direction, name, (f"{name}={name}:higher", f"{name}={name}:lower"))
     # `tx_s` is so many a second, and `malloc_ms` and `miss_ns` are times.
     if len(words) > 1 and words[-1].lower() in _SECOND and (size := _per(words)) is not None:
         # `time_to_first_byte_ms` is a time.

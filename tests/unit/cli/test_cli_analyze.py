@@ -42,6 +42,26 @@ def test_a_run_count_that_was_computed_is_marked(ktrial: CommandLine) -> None:
     assert "40 ~4 386.2" in words(ktrial("analyze", KNOBS).output)
 
 
+def test_a_table_that_may_mean_several_things_is_shown_with_the_command_that_reads_it(
+    ktrial: CommandLine, tmp_path: Path
+) -> None:
+    path = tmp_path / "two.csv"
+    path.write_text("kernel,run,latency_ms,p99_ms\na,1,1.5,2.5\nb,1,1.75,2.75\n")
+    ran = ktrial("analyze", str(path))
+    assert (ran.status, ran.output) == (2, "")
+    told = words(ran.messages)
+    assert "kernel group" in told
+    assert "run numbers the runs" in told
+    assert "p99_ms ? one of several measurements, or a setting --value" in told
+    assert (
+        "two.csv, line 1: 2 of 4 columns may mean several things, so nothing is read: latency_ms, p99_ms."
+        in told
+    )
+    command = f"ktrial analyze {path} --value latency_ms --group-by kernel"
+    assert command in told
+    assert "numbers latency_ms (ms, lower is better)" in words(ktrial(*command.split()[1:]).output)
+
+
 def test_analyze_prints_json_and_nothing_else(ktrial: CommandLine) -> None:
     result = json.loads(ktrial("analyze", KNOBS, "--json", "--margin", "5%").output)
     assert result["margin"] == 0.05

@@ -42,10 +42,6 @@ TABLES = {
             for kernel, run, _ in RUNS
         ),
     ],
-    "a column a kernel": [
-        "run,6.1,6.12",
-        *(f"{run},{measured(12.3, run)},{measured(11.9, run)}" for run in range(1, 9)),
-    ],
     "Markdown": [
         "# Results",
         "",

@@ -193,9 +193,9 @@ def test_a_file_that_is_given_twice_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("table", "hint"),
     [
-        ("kernel,forks,execs\nold,1.01,90\nnew,1.02,110\n", "--value forks, or several: --value forks,execs"),
+        ("kernel,forks,execs\nold,1.01,90\nnew,1.02,110\n", "--value forks --group-by kernel"),
         ("old,1.01\nold,1.03\nnew,1.02\n", "a line with the columns' names"),
-        ("kernel,seconds,seconds\nold,1.01,2\n", "--value 'seconds (2)' the second"),
+        ("kernel,seconds,seconds\nold,1.01,2\n", "--value seconds --group-by kernel"),
     ],
 )
 def test_what_to_type_is_said_where_a_table_is_not_understood(tmp_path: Path, table: str, hint: str) -> None:

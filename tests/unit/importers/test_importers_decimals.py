@@ -24,7 +24,7 @@ KINDS = {
     "with units": (("kernel;time", "a;10,077 ms", "b;10,5 ms"), (10.077, 10.5)),
     "another column divides": (("kernel;seconds;load", "a;10,077;0,5", "b;10,078;0,5"), (10.077, 10.078)),
     "another column groups": (
-        ("kernel;seconds;user_time", "a;10,077;1,234.5", "b;10,078;1,234.5"),
+        ("kernel;seconds;note", "a;10,077;1,234.5", "b;10,078;1,234.5"),
         (10_077.0, 10_078.0),
     ),
     "points group where commas divide": (

@@ -69,7 +69,6 @@ FORMS = {
     "semicolons": ROWS.replace(",", ";"),
     "tabs": ROWS.replace(",", "\t"),
     "decimal commas": "kernel;seconds\nA;3,5\nA;3,7\nB;3\nB;3,1\n",
-    "wide": "run,6.1,6.12\n1,3.5,3.0\n2,3.7,3.1\n",
 }
 
 
@@ -82,9 +81,8 @@ def test_a_table_is_read_in_every_form(tmp_path: Path, form: str) -> None:
 @pytest.mark.parametrize(
     ("form", "remark"),
     [
-        ("markdown in prose", "the first Markdown table; 3 lines around it are not read"),
+        ("markdown in prose", "the Markdown table; 3 lines around it are not read"),
         ("decimal commas", "decimal commas in seconds"),
-        ("wide", "each column is a group: 6.1, 6.12"),
     ],
 )
 def test_how_a_table_was_taken_is_told(tmp_path: Path, form: str, remark: str) -> None:
@@ -93,11 +91,13 @@ def test_how_a_table_was_taken_is_told(tmp_path: Path, form: str, remark: str) -
 
 def test_comments_are_conditions(tmp_path: Path) -> None:
     family = only_family(read_file(written(tmp_path, FORMS["comments"])))
-    assert family.groups[0].conditions == {"kernel": "6.1"}
+    assert family.groups[0].conditions == {"kernel": "6.1", "where": "Köln"}
 
 
 def test_a_wide_table_with_a_name_in_each_row_has_a_family_for_each(tmp_path: Path) -> None:
-    imported = read_file(table(tmp_path, "case,vanilla,patched", "fork,10,11", "pipe,20.5,19"))
+    path = table(tmp_path, "case,vanilla,patched", "fork,10,11", "pipe,20.5,19")
+    imported = read_file(path, group_by=("header",), value="vanilla,patched")
+    assert "each column is a group: vanilla, patched" in imported.understood
     assert {
         family.metric: {group.label: group.values for group in family.groups} for family in imported.families
     } == {
@@ -111,7 +111,7 @@ def test_a_wide_table_with_a_name_in_each_row_has_a_family_for_each(tmp_path: Pa
     [("run,users,requests", "1,10,2000"), ("run,cpu_s,rss_kb", "1,10,12"), ("run,min,max", "1,10,12")],
 )
 def test_columns_of_different_things_are_not_compared(tmp_path: Path, header: str, row: str) -> None:
-    with pytest.raises(ImportFailed, match="line 1: no name says which of these columns"):
+    with pytest.raises(ImportFailed, match=r"line 1: [1-3] of 3 columns may mean several things"):
         read_file(table(tmp_path, header, row, row.replace("10", "11")))
 
 

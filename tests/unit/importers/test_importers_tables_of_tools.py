@@ -21,26 +21,34 @@ def test_of_redis_benchmark_each_test_is_a_family_and_the_file_is_the_group(tmp_
     )
     assert [family.name for family in imported.families] == ["SET", "GET"]
     assert [group.label for family in imported.families for group in family.groups] == ["table", "table"]
-    assert "rps, min_latency_ms, p50_latency_ms: taken for measurements" in imported.warnings[0].text
+    assert "numbers rps" in imported.understood
+    assert "not read avg_latency_ms, min_latency_ms, p50_latency_ms" in imported.understood
+
+
+def test_of_criterion_s_table_each_row_is_a_benchmark_in_seconds(tmp_path: Path) -> None:
+    header = "Name,Mean,MeanLB,MeanUB,Stddev,StddevLB,StddevUB"
+    imported = read_file(table(tmp_path, header, "a/1,2.5e-5,2.4e-5,2.6e-5,1e-6,9e-7,2e-6"))
+    family = only_family(imported)
+    assert (family.name, family.unit) == ("a/1", "s")
+    assert "not read MeanLB, MeanUB, StddevLB, StddevUB" in imported.understood
 
 
 @pytest.mark.parametrize("cells", [("0", "1", "2"), ("1", "2", "3"), ("0", "0", "1"), ("0", "0", "0")])
 def test_an_index_that_counts_rows_is_no_measurement(tmp_path: Path, cells: tuple[str, ...]) -> None:
     rows = (f"{cell},gpu,{40 + at}" for at, cell in enumerate(cells))
-    with pytest.raises(ImportFailed, match="no name says which of these columns has the numbers"):
+    with pytest.raises(ImportFailed, match="may mean several things, so nothing is read: temperature"):
         read_file(table(tmp_path, "index,name,temperature", *rows))
 
 
 def test_extremes_beside_a_mean_name_no_group(tmp_path: Path) -> None:
     header = "#bytes #repetitions t_min[usec] t_max[usec] t_avg[usec]"
-    family = only_family(read_file(table(tmp_path, header, "8 1000 9.1 11.2 10.1", "16 1000 9.3 12.2 10.4")))
+    path = table(tmp_path, header, "8 1000 9.1 11.2 10.1", "16 1000 9.3 12.2 10.4")
+    family = only_family(read_file(path, value="t_avg[usec]", group_by=("bytes",)))
     assert [group.label for group in family.groups] == ["8", "16"]
 
 
 def test_time_slices_are_no_measurement(tmp_path: Path) -> None:
-    with pytest.raises(
-        ImportFailed, match="line 1: no name says which of these columns has the numbers: Sent"
-    ):
+    with pytest.raises(ImportFailed, match="line 1: 3 of 3 columns may mean several things"):
         read_file(table(tmp_path, "TimeSlice,Sent,Received", "0.006,8,1", "5.006,22,7", "10.006,21,9"))
 
 

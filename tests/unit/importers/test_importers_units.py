@@ -47,13 +47,24 @@ def test_units_of_two_quantities_in_a_family_are_refused_with_the_line(tmp_path:
 
 def test_a_unit_in_doubt_is_asked_for(tmp_path: Path) -> None:
     path = table(tmp_path, "kernel,rate_builds_s", "a,940", "b,980")
-    imported = read_file(path)
+    with pytest.raises(ImportFailed, match="so nothing is read: rate_builds_s"):
+        read_file(path)
+    imported = read_file(path, value="rate_builds_s")
     assert only_family(imported).direction is None
     (told,) = imported.warnings
     assert "the unit builds_s is not known, and none is assumed" in told.text
     assert told.advice == "say what it is: --unit builds_s=s or --unit builds_s=builds/s"
     assert only_family(with_units(path, "builds_s=builds/s")).direction is HIGHER
     assert only_family(with_units(path, "builds_s=s")).direction is LOWER
+
+
+@pytest.mark.parametrize("name", ["messages_per_10_seconds", "Core(s)", "rows_per_100_ms"])
+def test_what_only_looks_like_seconds_is_no_time(tmp_path: Path, name: str) -> None:
+    path = table(tmp_path, f"kernel,{name}", "a,940", "b,980")
+    with pytest.raises(ImportFailed, match="may mean several things"):
+        read_file(path)
+    family = only_family(read_file(path, value=name))
+    assert (family.unit, family.direction) == ("", None)
 
 
 def test_a_unit_that_is_not_known_is_asked_for(tmp_path: Path) -> None:
@@ -71,7 +82,8 @@ def test_a_unit_that_is_not_known_is_asked_for(tmp_path: Path) -> None:
         ("kernel,result_id,value", ["a,1,3.1", "b,2,3.2"], "value"),
         ("kernel,time,duration", ["a,1600000000,3.1", "b,1600000010.5,3.2"], "duration"),
         ("kernel,time,duration", ["a,1600000000000,3.1", "b,1600000010500,3.2"], "duration"),
-        ("kernel,seconds,ttime_ms,wait_tx_s", ["a,1600000000,3,1", "b,1600000010,3,1"], "wait_tx_s"),
+        ("kernel,seconds,wait_tx_s", ["a,1600000000,1", "b,1600000010,1"], "wait_tx_s"),
+        ("kernel,time,latency", ["a,20210427175649,3.1", "b,20210427180310,3.2"], "latency"),
     ],
 )
 def test_moments_and_numbers_of_rows_are_no_measurements(
@@ -83,8 +95,8 @@ def test_moments_and_numbers_of_rows_are_no_measurements(
 
 def test_how_the_columns_were_taken_is_told_with_the_options(tmp_path: Path) -> None:
     rows = ["a,1,1600000000,10,5", "a,2,1600000010,11,5", "b,1,1600000020,12,6", "b,2,1600000030,13,6"]
-    imported = read_file(table(tmp_path, "kernel,run,timestamp,Time (ms),median", *rows))
+    imported = read_file(table(tmp_path, "kernel,run,timestamp,Mean (ms),median", *rows))
     assert imported.understood == (
-        "numbers Time (ms) (ms, lower is better) (--value); groups kernel (--group-by); also read run; "
+        "numbers Mean (ms) (ms, lower is better) (--value); groups kernel (--group-by); also read run; "
         "not read timestamp, median"
     )

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ktrial.cli.command_line import Argument, BadOption, Option, examples
-from ktrial.cli.console import output, print_json
+from ktrial.cli.console import messages, output, print_json
 from ktrial.cli.error_handling import tell_warnings
 from ktrial.cli.options.common import EstimandOption, Json, share
 from ktrial.model.notation import nearest
@@ -24,7 +24,7 @@ def analyze(
         ..., metavar="FILE…", help="Results of other tools; LABEL=FILE names the group of a file."
     ),
     group_by: str | None = Option(
-        None, metavar="KEY,…", help="What names the groups: columns, or conditions (clients, kernel)."
+        None, metavar="KEY,…", help="What names the groups: columns, conditions (clients), file, or header."
     ),
     value: str | None = Option(None, metavar="COLUMN", help="CSV: the column of numbers."),
     unit: list[str] | None = Option(
@@ -59,7 +59,8 @@ def analyze(
 
     from ktrial import importers
     from ktrial.analysis.imported_results import AnalysisOptions, analyse
-    from ktrial.cli.render.imported_analysis import print_analysis
+    from ktrial.cli.render.imported_analysis import print_analysis, print_columns
+    from ktrial.importers.undecided import ColumnsUndecided
     from ktrial.model.comparison import Estimand
     from ktrial.model.workload import Direction
 
@@ -79,7 +80,11 @@ def analyze(
         decimal=decimal or "",
         better=choices.direction,
     )
-    results = importers.read_all([_named(text) for text in files], of_tables)
+    try:
+        results = importers.read_all([_named(text) for text in files], of_tables)
+    except ColumnsUndecided as error:
+        print_columns(error.columns, messages())
+        raise
     if baseline:
         families = [family for result in results for family in result.families]
         _check_baseline(baseline, [group.label for family in families for group in family.groups])

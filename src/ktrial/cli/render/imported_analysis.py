@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console
 from rich.text import Text
 
-from ktrial.cli.render.table import rendered
+from ktrial.cli.render.table import print_table, rendered
 from ktrial.format import number_format
 from ktrial.format.labels import DIRECTIONS
 from ktrial.format.sanitize import one_line, shortened
 from ktrial.format.table import Cell, Column, Field, Table, change, name, of_texts, own, table, verdict
+from ktrial.importers.undecided import ColumnReading
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.imported import Analysis, Anova, FamilyAnalysis, GroupAnalysis, Pair
 from ktrial.model.warnings import DataWarning, WarningKind
@@ -52,6 +53,19 @@ def print_analysis(analysis: Analysis, console: Console) -> None:
         console.print()
     _print_findings(tuple(finding for finding in analysis.findings if finding not in first), console)
     console.print(Text(one_line(analysis.answer), style="bold"))
+
+
+def print_columns(columns: Sequence[ColumnReading], console: Console) -> None:
+    """How each column of a table was understood, and the options that say what is open."""
+    rows = [
+        (
+            shortened(one_line(column.name), _LABEL_COLUMNS),
+            f"? {column.doubt}" if column.doubt else column.understood,
+            one_line(column.options),
+        )
+        for column in columns
+    ]
+    print_table(("column", "understood as", "what decides it"), rows, console)
 
 
 def _unit_and_direction(family: FamilyAnalysis) -> str:
