@@ -25,6 +25,7 @@ from ktrial.kernels.build.make import (
 )
 from ktrial.model.kernel import Build, Kernel
 
+SYSTEM_CALLS = "arch/x86/include/generated/uapi/asm/unistd_64.h"
 CONFIG = "CONFIG_SMP=y\nCONFIG_SLUB=y\nCONFIG_HZ=250\n"
 
 
@@ -51,7 +52,7 @@ def build(tmp_path: Path) -> Path:
     compiled(home, "mm/slub.o", "include/config/SLUB", "include/config/SMP", "../include/linux/slab.h")
     compiled(home, "mm/old.o", "include/config/slub/cpu/partial.h", "../include/linux/slab.h")
     compiled(home, "kernel/sched/fair.o", "include/config/SMP", "include/config/HZ_250")
-    compiled(home, "kernel/fork.o", "../include/linux/mm.h")
+    compiled(home, "kernel/fork.o", "../include/linux/mm.h", SYSTEM_CALLS)
     (home / "vmlinux").write_text("")
     return home
 
@@ -66,6 +67,7 @@ def build(tmp_path: Path) -> Path:
         (CONFIG.replace("250", "1000"), (), 0),  # HZ_250 is another option than HZ
         (CONFIG, ("include/linux/slab.h",), 2 + 2),
         (CONFIG, ("kernel/nowhere.c",), 0),
+        (CONFIG, ("arch/x86/entry/syscalls/syscall_64.tbl",), 1 + 2),  # by the header that is made of it
         (CONFIG, ("mm/slub.c", "kernel/fork.c"), 2 + 3),
         (CONFIG, ("mm/slub.h",), 0),  # what is called like a file that is compiled
     ],

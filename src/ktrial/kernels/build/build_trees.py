@@ -415,7 +415,15 @@ def _marks(before: str, after: str, paths: Collection[str]) -> set[bytes]:
     names = [name.removeprefix("CONFIG_") for name in changed]
     marks = {f"include/config/{name})" for name in names}
     marks |= {f"include/config/{name.lower().replace('_', '/')}.h)" for name in names}
+    marks |= {_OF_TABLES[path] for path in paths if path in _OF_TABLES}
     return {mark.encode() for mark in marks | {f"../{path}" for path in paths}}
+
+
+_OF_TABLES = {
+    f"arch/x86/entry/syscalls/syscall_{bits}.tbl": f"arch/x86/include/generated/uapi/asm/unistd_{bits}.h"
+    for bits in (32, 64)
+}
+"""Tables of system calls → the header that is made of each, and that most files read."""
 
 
 # Which patches change nothing that is compiled: told from their paths, and from what a kept build has read.
