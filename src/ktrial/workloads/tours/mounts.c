@@ -310,7 +310,23 @@ static void settings(void) {
         write_back("/sys/module", 3), write_back("/sys/kernel/slab", 1), write_back("/sys/class", 3),
         write_back("/sys/bus", 3), write_back("/sys/kernel", 2);
 }
-static void of_tasks(void) { read_below("/proc", 3, 2500); }
+// A directory goes that is a mount point in another namespace.
+static void gone_elsewhere(void) {
+    int pipes[2];
+    mkdir("/tmp/gone", 0755), pipe(pipes);
+    pid_t child = fork();
+    if (!child)
+        unshare(CLONE_NEWNS), mount(0, "/", 0, MS_REC | MS_PRIVATE, 0),
+            mount("none", "/tmp/gone", "tmpfs", 0, 0), (void)!write(pipes[1], "x", 1),
+            nanosleep(&(struct timespec){0, 50000000}, 0), get("/proc/self/mounts"), _exit(0);
+    (void)!read(pipes[0], buffer, 1), rmdir("/tmp/gone"), waitpid(child, 0, 0), close(pipes[0]),
+        close(pipes[1]);
+}
+
+static void of_tasks(void) {
+    (void)!readlink("/proc/self/map_files/1000-2000", buffer, 100); // before they are listed
+    read_below("/proc", 3, 2500);
+}
 static void of_devices(void) { read_below("/sys", 8, 5000); }
 static void of_debugging(void) { read_below("/sys/kernel/debug", 5, 1200),
     write_back("/sys/kernel/debug", 1); }
@@ -338,6 +354,7 @@ static void terminals(void) {
 int main(void) {
     in_guest();
     part(of_memory), part(held), part(watched), part(pipes_and_requests), part(kinds), part(by_new_calls),
-        part(of_tasks), part(of_devices), part(of_debugging), part(terminals), part(settings);
+        part(gone_elsewhere), part(of_tasks), part(of_devices), part(of_debugging), part(terminals),
+        part(settings);
     return 0;
 }

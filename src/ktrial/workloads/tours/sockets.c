@@ -247,6 +247,7 @@ static void datagrams(void) {
     struct iovec parts[2] = {{buffer, 1000}, {buffer + 2000, 3000}};
     struct msghdr message = {0, 0, parts, 2, buffer + 50000, 2000, 0};
     struct mmsghdr many[2] = {{{0, 0, parts, 2, 0, 0, 0}, 0}, {{0, 0, parts, 1, 0, 0, 0}, 0}};
+    send(client, buffer, 1, MSG_CONFIRM | 0x10), recv(server, buffer, 1, MSG_DONTWAIT);
     sendmmsg(client, many, 2, 0), send(client, buffer, 60000, 0), send(client, buffer, 400, MSG_MORE),
         send(client, buffer, 400, 0);
     recvmsg(server, &message, MSG_DONTWAIT), recvmmsg(server, many, 2, MSG_DONTWAIT, 0),

@@ -134,6 +134,16 @@ static void signals(void) {
     }
 }
 
+// A timer of a task's own CPU time that begins anew each time it has been delivered.
+static void of_own_time(void) {
+    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGRTMIN + 2};
+    timer_t timer;
+    signal(SIGRTMIN + 2, handler);
+    if (!timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &timer))
+        timer_settime(timer, 0, &(struct itimerspec){{0, 1000000}, {0, 1000000}}, 0), spin(20000000),
+            timer_delete(timer);
+}
+
 static void clocks(void) {
     signal(SIGALRM, handler); // a clock of one's own CPU time stands still while one waits for it
     setitimer(ITIMER_REAL, &(struct itimerval){{0, 5000}, {0, 5000}}, 0);
@@ -299,6 +309,23 @@ static void *waits(void *kind) {
     for (int turn = 0; turn < 3; turn++)
         syscall(SYS_futex, &word, calls[(long)kind], 0, &soon, &other_word, 1);
     return 0;
+}
+
+static int taken, wanted;
+
+static void *waits_for_both(void *unused) {
+    (void)unused, syscall(SYS_futex, &wanted, FUTEX_WAIT_REQUEUE_PI | 128, 0, 0, &taken, 0),
+        syscall(SYS_futex, &taken, FUTEX_UNLOCK_PI | 128, 0, 0, 0, 0);
+    return 0;
+}
+
+// Who waits is moved to a lock that has an owner, and gets it from him.
+static void requeued(void) {
+    pthread_t thread;
+    syscall(SYS_futex, &taken, FUTEX_LOCK_PI | 128, 0, 0, 0, 0),
+        pthread_create(&thread, 0, waits_for_both, 0), nanosleep(&(struct timespec){0, 20000000}, 0);
+    syscall(SYS_futex, &wanted, FUTEX_CMP_REQUEUE_PI | 128, 1, (void *)1, &taken, 0),
+        syscall(SYS_futex, &taken, FUTEX_UNLOCK_PI | 128, 0, 0, 0, 0), pthread_join(thread, 0);
 }
 
 static void locks(void) {
@@ -479,6 +506,7 @@ static void counted(void) {
 int main(void) {
     in_guest();
     part(classes), part(signals), part(clocks), part(traced), part(filtered), part(namespaces), part(locks),
-        part(messages), part(credentials), part(of_memory), part(reboots), part(counted);
+        part(messages), part(credentials), part(of_memory), part(of_own_time), part(requeued), part(reboots),
+        part(counted);
     return 0;
 }
