@@ -28,6 +28,8 @@ from ktrial.model.profile import called
 
 _TEXT_BYTES = 24
 """Of what has no symbol of its own (texts, jump tables): so much must be the same."""
+_LONG = 8
+"""Bytes of an address in a table."""
 _FEWEST_JUMPS, _MOST_JUMPS = 4, 4096
 """Entries of a table of jumps: compilers compare one after another below (gcc: case-values-threshold)."""
 _TAB, _LEVEL = 9, 1
@@ -156,7 +158,22 @@ class _ImagePair:
         if self._same_symbol(old, new) or self._are_warnings(old, new):
             return True
         texts = self._before.bytes_at(old, _TEXT_BYTES), self._after.bytes_at(new, _TEXT_BYTES)
-        return (any(texts[0]) and _text(texts[0]) == _text(texts[1])) or self._jump_alike(old, new)
+        if any(texts[0]) and _text(texts[0]) == _text(texts[1]):
+            return True
+        return self._constants_alike(old, new) or self._jump_alike(old, new)
+
+    def _constants_alike(self, old: int, new: int) -> bool:
+        """Whether the same constant begins there, and behind it is the same, or addresses that lead to the
+        same: next to a constant of few bytes a table of jumps may lie, which moves with the code.
+        """
+        first = _LONG - old % _LONG
+        size = first + (_TEXT_BYTES - _LONG)
+        begins = self._before.bytes_at(old, size), self._after.bytes_at(new, size)
+        if old % _LONG != new % _LONG or not any(begins[0][:first]) or begins[0][:first] != begins[1][:first]:
+            return False
+        places = range(first, min(map(len, begins)), _LONG)
+        words = [[int.from_bytes(side[at : at + _LONG], "little") for side in begins] for at in places]
+        return all(before == after or self._same_symbol(before, after) for before, after in words)
 
     def _same_symbol(self, old: int, new: int) -> bool:
         names, offset = self._before.names_at(old)

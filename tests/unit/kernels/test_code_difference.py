@@ -143,6 +143,32 @@ def test_a_switch_is_changed_where_its_table_leads_elsewhere_not_where_it_only_m
     assert code_difference(first, second) == CodeDifference(functions=changed)
 
 
+CONSTANT = """asm(".pushsection .rodata, \\"a\\"; .fill 70000, 1, 7; .balign 16; .Lsmall: .byte 1, {second};"
+    " .balign 16; .quad {beside}; .popsection");
+__attribute__((noinline)) int reads_small(void) {{
+    int value;
+    asm("movzwl .Lsmall(%%rip), %0" : "=r"(value));
+    return value;
+}}
+"""
+"""Two bytes without a symbol, far behind any that has one, and a table beside them (arch/x86/lib/insn.c)."""
+
+
+@pytest.mark.parametrize(
+    ("second", "beside", "changed"),
+    [(2, "wake, pick", ()), (3, "wake, pick", ("reads_small",)), (2, "pick, wake", ("reads_small",))],
+)
+def test_a_constant_is_the_same_where_only_the_table_beside_it_moved(
+    second: int, beside: str, changed: tuple[str, ...], tmp_path: Path
+) -> None:
+    before = CONSTANT.format(second=2, beside="wake, pick")
+    after = CONSTANT.format(second=second, beside=beside)
+    first = a_kernel_of(tmp_path, "one", inserted=before)
+    further = 'asm(".pushsection .text; .skip 64; .popsection");'
+    moved = a_kernel_of(tmp_path, "other", inserted=further + after)
+    assert code_difference(first, moved) == CodeDifference(functions=changed)
+
+
 def test_a_changed_variable_is_told_as_data(tmp_path: Path) -> None:
     first, second = a_kernel_of(tmp_path, "one"), a_kernel_of(tmp_path, "other", slice_=24)
     assert code_difference(first, second) == CodeDifference(data=("slice",), readers=("_start", "pick"))
