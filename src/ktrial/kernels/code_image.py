@@ -30,10 +30,12 @@ _RESERVED, _ABSOLUTE = 0xFF00, 0xFFF1
 ALLOCATED = 2
 """SHF_ALLOC (System V ABI): the section is in memory while the kernel runs, or the module is loaded."""
 _OF_THE_LINKER = re.compile(
-    r"kallsyms_\w+|linux_(?:proc_)?banner|init_uts_ns|vermagic|__func__|__PRETTY_FUNCTION__"
+    r"kallsyms_\w+|linux_(?:proc_)?banner|init_uts_ns|vermagic|__func__|__PRETTY_FUNCTION__|__start___\w+"
 )
 """Tables of the symbols themselves, and what tells of the build."""
 _DATA_SECTIONS = (".data", ".rodata", ".data..read_mostly", ".data..ro_after_init", ".init.data")
+
+_CONSTANTS = ".rodata"
 
 
 class CodeObject(NamedTuple):
@@ -124,6 +126,7 @@ class CodeImage:
             for number, entry in enumerate(elf.iter_sections())
             if entry["sh_flags"] & ALLOCATED and entry["sh_type"] != "SHT_NOBITS" and entry["sh_addr"]
         }
+        self._is_constant = [entry.name.startswith(_CONSTANTS) for entry in elf.iter_sections()]
         # Of variables those that are more than a mark of the build.
         holds_data = [entry.name.startswith(_DATA_SECTIONS) for entry in elf.iter_sections()]
         self.functions: dict[str, list[CodeObject]] = defaultdict(list)
@@ -190,14 +193,58 @@ class CodeImage:
         """The functions whose code has an address inside one of these variables; of those that share a name,
         which.
         """
-        ranges = [
-            (entry.address, entry.address + len(entry.body)) for name in data for entry in self.data[name]
-        ]
+        return self.readers_of(
+            [(entry.address, entry.address + len(entry.body)) for name in data for entry in self.data[name]]
+        )
+
+    def readers_of(self, ranges: Sequence[tuple[int, int]]) -> set[str]:
+        """The same of ranges of addresses."""
         if not ranges:
             return set()
         places = np.array(_leading_into(ranges, self._sections.values()), dtype=np.uint64).astype(np.int64)
         owners = (self._code[owner] for owner in set(self._owners(places).tolist()) if owner >= 0)
         return {self._own_name(name, address) for address, _, name in owners}
+
+    def changed_constants(self, after: "CodeImage") -> list[tuple[int, int]]:
+        """Where texts and constants without a symbol differ, in two images in which nothing moved; each from
+        where its text begins. Nothing where something moved.
+        """
+        if not np.array_equal(self.symbols.addresses, after.symbols.addresses):
+            return []
+        ends: dict[int, int] = {}
+        for number, stretch in self._sections.items():
+            other = after._sections.get(number)
+            if not self._is_constant[number] or other is None or stretch[:2] != other[:2]:
+                continue
+            contents = (np.frombuffer(side.content, dtype=np.uint8) for side in (stretch, other))
+            for place in self._without_symbol(stretch.start, np.flatnonzero(np.not_equal(*contents))):
+                start = stretch.start + stretch.content.rfind(b"\0", 0, place) + 1
+                ends[start] = stretch.start + place + 1
+        return sorted(ends.items())
+
+    def _without_symbol(self, start: int, places: NDArray[np.int64]) -> list[int]:
+        """Those of the places, counted from `start`, that lie in no variable and no table of the linker."""
+        addresses = np.uint64(start) + places.astype(np.uint64)
+        index = np.searchsorted(self.symbols.addresses, addresses, side="right") - 1
+        of_linker = {
+            number
+            for number in np.unique(index).tolist()
+            if number < 0 or _OF_THE_LINKER.fullmatch(self.symbols.names[number])
+        }
+        named = sorted(
+            (entry.address, entry.address + len(entry.body))
+            for entries in self.data.values()
+            for entry in entries
+        )
+        begins = [begin for begin, _ in named]
+        return [
+            place
+            for place, address, number in zip(
+                places.tolist(), addresses.tolist(), index.tolist(), strict=True
+            )
+            if number not in of_linker
+            and not ((at := bisect_right(begins, address)) and address < named[at - 1][1])
+        ]
 
     def ways_to(self, name: str, most: int = 3) -> Ways:
         """The system calls from which calls lead to a function, the nearest first; and tables on the way.

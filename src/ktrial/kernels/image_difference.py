@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from ktrial.kernels.code_image import ALLOCATED, SYMBOL_ROW, CodeImage, CodeObject, Symbols, code_image
 from ktrial.kernels.depmod import SUFFIXES, module_files, unpacked
 from ktrial.model.kernel import CodeDifference, Kernel
-from ktrial.model.profile import called
+from ktrial.model.profile import called, plain_name
 
 _TEXT_BYTES = 24
 """Of what has no symbol of its own (texts, jump tables): so much must be the same."""
@@ -36,11 +36,15 @@ _TAB, _LEVEL = 9, 1
 """Of the bytes below 32 the first that texts have, and the one before a message's level (KERN_SOH)."""
 
 
+UNNAMED = "constants without a name"
+
+
 def code_difference(a: Kernel, b: Kernel) -> CodeDifference | None:
     """What differs from the image of `a` to that of `b`, and from modules to modules.
 
     A function of a module is named with it, `read [ext4]`; a module of which something else differs
-    than functions counts as data: `[ext4]`. None where one of the images has no table with sizes.
+    than functions counts as data: `[ext4]`. A function whose text changes counts as changed, although its
+    code is the same. None where one of the images has no table with sizes.
     """
     if a.vmlinux is None or b.vmlinux is None:
         return None
@@ -58,6 +62,13 @@ def code_difference(a: Kernel, b: Kernel) -> CodeDifference | None:
     in_modules = {called(name, module) for module, names in modules.items() for name in names}
     changed_modules = {f"[{module}]" for module, names in modules.items() if not names}
     data = pair.differing(before.data, after.data)
+    if constants := before.changed_constants(after):
+        readers = before.readers_of(constants)
+        for own in sorted(readers):
+            changed.add(plain_name(own))
+            if own != plain_name(own):
+                copies[plain_name(own)] = tuple(sorted({*copies.get(plain_name(own), ()), own}))
+        data |= set() if readers else {UNNAMED}
     return CodeDifference(
         functions=tuple(sorted({*changed, *in_modules})),
         copies={name: own for name, own in copies.items() if own},

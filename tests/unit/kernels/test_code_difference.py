@@ -143,6 +143,32 @@ def test_a_switch_is_changed_where_its_table_leads_elsewhere_not_where_it_only_m
     assert code_difference(first, second) == CodeDifference(functions=changed)
 
 
+TEXTS = """__attribute__((noinline)) const char *tells(int kind) {{
+    return kind ? "what the first one says, {first}" : "{second}";
+}}
+const char *const said_elsewhere[] = {{"{third}"}};
+"""
+
+
+@pytest.mark.parametrize(
+    ("texts", "functions", "data"),
+    [
+        (("slow", "ten", "one"), (), ()),
+        (("fast", "ten", "one"), ("tells",), ()),
+        (("slow", "two", "one"), ("tells",), ()),
+        (("slow", "ten", "six"), (), ("constants without a name",)),
+    ],
+)
+def test_a_text_that_changes_where_nothing_moves_changes_the_function_that_has_it(
+    texts: tuple[str, str, str], functions: tuple[str, ...], data: tuple[str, ...], tmp_path: Path
+) -> None:
+    both = [
+        a_kernel_of(tmp_path, name, inserted=TEXTS.format(first=words[0], second=words[1], third=words[2]))
+        for name, words in (("one", ("slow", "ten", "one")), ("other", texts))
+    ]
+    assert code_difference(*both) == CodeDifference(functions=functions, data=data)
+
+
 CONSTANT = """asm(".pushsection .rodata, \\"a\\"; .fill 70000, 1, 7; .balign 16; .Lsmall: .byte 1, {second};"
     " .balign 16; .quad {beside}; .popsection");
 __attribute__((noinline)) int reads_small(void) {{
