@@ -3,7 +3,8 @@
     ktrial series … --json > result.json; ktrial series … --dry-run --json > whole.json
     .venv/bin/python -m docs.measured.series_result preempt_rt result.json whole.json
 
-`whole.json` has the patches of the whole series, of which `result.json` may have the first ones only.
+`whole.json` has the patches of the whole series, of which `result.json` may have the first ones only. A third
+word is how many CPU seconds all processes of the run took.
 """
 
 import json
@@ -28,6 +29,8 @@ def reduced(result: dict[str, Any], whole: dict[str, Any]) -> dict[str, Any]:
         "base": result["base"],
         "workloads": result["workloads"],
         "exercised": result["exercised"],
+        "functions": len(result["functions"]),
+        "not_executed": len(result["not_executed"]),
         "notes": result["notes"],
         "patches": [_patch(one) for one in result["patches"]],
         "totals": [_cell(one) for one in result["totals"]],
@@ -67,6 +70,7 @@ def _cell(cell: dict[str, Any]) -> dict[str, Any]:
 if __name__ == "__main__":
     place = _HERE / f"{sys.argv[1]}.json"
     texts = [Path(each).read_text(encoding="utf-8") for each in sys.argv[2:4]]
-    told = json.dumps(reduced(*map(json.loads, texts)), indent=1, ensure_ascii=False)
+    whole_run = {"cpu_seconds": int(sys.argv[4])} if sys.argv[4:] else {}
+    told = json.dumps({**reduced(*map(json.loads, texts)), **whole_run}, indent=1, ensure_ascii=False)
     place.write_text(f"{told}\n", encoding="utf-8")
     print(f"{place}: {place.stat().st_size} bytes")

@@ -3,14 +3,14 @@
 import re
 from collections import Counter
 from collections.abc import Callable
-from fractions import Fraction
 from functools import partial
 from typing import Any
 
 from docs.measured.declaration import Block
 from docs.measured.measuring import Measuring
 from docs.measured.series_result import kept
-from docs.measured.wording import count, percent, prose, signed, table
+from docs.measured.series_rows import percent_of, plain, row_of, value_of
+from docs.measured.wording import count, prose, signed, table
 
 _PAGE = "docs/preempt-rt.md"
 _OFF = "preempt_rt"
@@ -48,38 +48,14 @@ def _summary(measuring: Measuring, name: str) -> str:
 def _patches(measuring: Measuring, name: str) -> str:
     del measuring
     told = kept(name)
-    rows = [_row(one) for one in told["patches"]]
+    rows = [row_of(one) for one in told["patches"]]
     first = len(rows) + 1
     rows += [
-        (str(number), _plain(subject), "not measured", "")
+        (str(number), plain(subject), "not measured", "")
         for number, subject in enumerate(told["not_measured"], start=first)
     ]
     state = "with `PREEMPT_RT` on" if name == _ON else "with `PREEMPT_RT` off"
     return table(("", "patch", state, "instructions per operation"), rows)
-
-
-def _row(patch: dict[str, Any]) -> tuple[str, ...]:
-    return str(patch["number"]), _plain(patch["subject"]), _state(patch), _cost(patch)
-
-
-def _state(patch: dict[str, Any]) -> str:
-    state: str = patch["state"]
-    if patch["mended_by"]:
-        return f"{state}; works again with {patch['mended_by']}"
-    if patch["left_out"]:
-        return f"{state}; left out of what follows"
-    if state == "built":
-        other = "other data" if patch["data"] else "the same code at other addresses"
-        changed = patch["functions"]
-        return f"{changed} {'function differs' if changed == 1 else 'functions differ'}" if changed else other
-    return state
-
-
-def _cost(patch: dict[str, Any]) -> str:
-    told = [f"{one['workload']} {_percent(one)}" for one in patch["cells"] if one["ratio"]]
-    if told:
-        return ", ".join(told)
-    return "≈" if patch["state"] == "built" else ""
 
 
 def _costs(measuring: Measuring, name: str) -> str:
@@ -89,7 +65,12 @@ def _costs(measuring: Measuring, name: str) -> str:
     beyond = [one for one in told["totals"] if one["ratio"]]
     beyond.sort(key=lambda one: -abs(one["ratio"] - 1))
     rows = [
-        (f"`{one['workload']}`", count(_value(one["before"])), count(_value(one["after"])), _percent(one))
+        (
+            f"`{one['workload']}`",
+            count(value_of(one["before"])),
+            count(value_of(one["after"])),
+            percent_of(one),
+        )
         for one in beyond
     ]
     heads = ("base to tip", "before", "after", "change")
@@ -106,28 +87,13 @@ def _costs_of(patch: dict[str, Any]) -> list[str]:
         if cell["inside"]:
             continue
         rows = [
-            f"`{row['function']}` {signed(_value(row['difference']))}"
+            f"`{row['function']}` {signed(value_of(row['difference']))}"
             for row in cell["functions"]
-            if round(_value(row["difference"]))
+            if round(value_of(row["difference"]))
         ]
-        more = f"{signed(_value(cell['difference']))} ({_percent(cell)})"
+        more = f"{signed(value_of(cell['difference']))} ({percent_of(cell)})"
         lines.append(prose(f"- {patch['number']}, {cell['workload']}: {more}: {', '.join(rows)}").rstrip())
     return lines
-
-
-def _percent(cell: dict[str, Any]) -> str:
-    """With a mark where other layouts of the same code say otherwise, and where nothing leaves the margin."""
-    mark = "?" if cell["open"] else "≈ " if cell["inside"] else ""
-    return f"{mark}{percent(cell['ratio'], 2)} %"
-
-
-def _value(text: str) -> float:
-    return float(Fraction(text))
-
-
-def _plain(subject: str) -> str:
-    """A subject that no Markdown reads."""
-    return subject.replace("|", "\\|").replace("*", "\\*").replace("_", "\\_").replace("<", "\\<")
 
 
 def _block(what: str, name: str, text: Callable[..., str]) -> Block:
