@@ -35,7 +35,7 @@ _OF_THE_LINKER = re.compile(
 """Tables of the symbols themselves, and what tells of the build."""
 _DATA_SECTIONS = (".data", ".rodata", ".data..read_mostly", ".data..ro_after_init", ".init.data")
 
-_CONSTANTS = ".rodata"
+_CONSTANTS, _AT_BOOT = ".rodata", ".init.text"
 
 
 class CodeObject(NamedTuple):
@@ -126,9 +126,11 @@ class CodeImage:
             for number, entry in enumerate(elf.iter_sections())
             if entry["sh_flags"] & ALLOCATED and entry["sh_type"] != "SHT_NOBITS" and entry["sh_addr"]
         }
-        self._is_constant = [entry.name.startswith(_CONSTANTS) for entry in elf.iter_sections()]
+        sections = [entry.name for entry in elf.iter_sections()]
+        self._is_constant = [name.startswith(_CONSTANTS) for name in sections]
+        self._at_boot = [part for number, part in self._sections.items() if sections[number] == _AT_BOOT]
         # Of variables those that are more than a mark of the build.
-        holds_data = [entry.name.startswith(_DATA_SECTIONS) for entry in elf.iter_sections()]
+        holds_data = [name.startswith(_DATA_SECTIONS) for name in sections]
         self.functions: dict[str, list[CodeObject]] = defaultdict(list)
         self.data: dict[str, list[CodeObject]] = defaultdict(list)
         self._named: list[tuple[int, str]] = []
@@ -256,6 +258,9 @@ class CodeImage:
         entries = self.copies(plain_name(name))
         level = {numbers[entry.address] for own, entry in entries.items() if name in {own, plain_name(own)}}
         seen, system_calls, tables = set(level), dict[str, None](), dict[str, None]()
+        places = [self._code[number][0] for number in level]
+        if places and all(any(part.start <= at < part.end for part in self._at_boot) for at in places):
+            return Ways(at_boot=True)
         while level and len(system_calls) < most:
             for number in sorted(level, key=lambda number: self._code[number][2]):
                 if match := _SYSTEM_CALL.fullmatch(self._code[number][2]):

@@ -394,6 +394,8 @@ class Ways(Model):
     """From which calls lead to it, the nearest first: `fcntl`."""
     tables: tuple[str, ...] = ()
     """Variables with the address of it, or of one that calls it: `pipefifo_fops`."""
+    at_boot: bool = False
+    """Whether it is code that the kernel throws away when it has booted (`__init`)."""
 
 
 class Reach(Model):

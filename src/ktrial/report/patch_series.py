@@ -141,7 +141,9 @@ def _ways(result: SeriesResult) -> str:
         elif way.tables:
             ways.append(f"{one_line(name)} through {_named(way.tables)}")
     more = f"; {len(ways) - _MOST_WAYS} more" if len(ways) > _MOST_WAYS else ""
-    return f" Programs reach {'; '.join(ways[:_MOST_WAYS])}{more}." if ways else ""
+    text = f" Programs reach {'; '.join(ways[:_MOST_WAYS])}{more}." if ways else ""
+    at_boot = [name for name, way in result.ways.items() if way.at_boot]
+    return f"{text} Only the boot runs {_named(at_boot)}, and no boot is measured." if at_boot else text
 
 
 def _elsewhere(result: SeriesResult) -> str:

@@ -42,6 +42,14 @@ def test_what_only_a_pointer_calls_is_reached_by_the_table_that_holds_it(tmp_pat
     assert ways(tmp_path, "middle", "polled", "opens") == {"polled": ((), ("pipe_fops",)), "opens": ((), ())}
 
 
+def test_code_of_the_boot_is_reached_by_no_program(tmp_path: Path) -> None:
+    section = '__attribute__((section(".init.text"), noinline))'
+    kernel = a_kernel_of(
+        tmp_path, "boot", inserted=f"{section} int begins(int task) {{ return pick(task) ^ 9; }}"
+    )
+    assert [way.at_boot for way in ways_to(kernel, ["begins", "pick"]).values()] == [True, False]
+
+
 @pytest.mark.parametrize("vmlinux", [None, "vmlinux"])
 def test_of_an_image_that_is_none_nothing_is_known(vmlinux: str | None, tmp_path: Path) -> None:
     (tmp_path / "vmlinux").write_bytes(b"\x7fELF and no more")

@@ -166,11 +166,12 @@ def test_how_to_run_what_did_not_run_is_said() -> None:
         "pipe_poll": Ways(tables=("pipefifo_fops",)),
         "tee_one": Ways(system_calls=("tee", "splice"), tables=("io_op_defs",)),
         "nobody": Ways(),
+        "start_kernel": Ways(at_boot=True),
     }
     result = replace(result_of(Selection(tuple(ways)), ()), ways=ways)
     assert exercised(result).endswith(
         "Programs reach pipe_fcntl by the system call fcntl; pipe_poll through pipefifo_fops; tee_one by the "
-        "system calls tee, splice."
+        "system calls tee, splice. Only the boot runs start_kernel, and no boot is measured."
     )
 
 
