@@ -168,7 +168,7 @@ COUNTS = {"n", "count", "repetitions", "repeats"}
 """Of these, those that may be something else where no spread stands beside them."""
 DEFAULT = {"is_default", "default", "is_baseline"}
 NOTE = {"note", "notes", "comment", "comments", "remark"}
-RANK = {"rank", "place", "position", "row", "no", "nr", "#"}
+RANK = {"rank", "place", "position", "row", "no", "nr", "#", "order", "run_order", "sequence", "seq"}
 UNIT = re.compile(r"(?:.*_)?units?|scale|uom|unit_of_measure(?:ment)?")
 STATUS = re.compile(
     r"(?:.*_)?(?:status|exit_?code|return_?code|rc|retval|success|succeeded|passed|verified|correct|valid|ok|failed"

@@ -56,6 +56,8 @@ class Columns:
     knob: str = ""
     """With the group's columns it says what the treatment is."""
     run: str = ""
+    run_within: str = ""
+    """Numbers runs within those of `run`: iterations."""
     blocked: bool = False
     error: str = ""
     sd: str = ""
@@ -86,6 +88,7 @@ class Columns:
         numbers = ", ".join(self._shown(*value) for value in ((self.value, self.named), *self.others))
         single = (
             self.run,
+            self.run_within,
             self.status,
             *self.troubles,
             self.unit,
@@ -269,7 +272,8 @@ class _HeaderInDoubt:
         ]
         run = block or next(iter(runs_numbered), "")
         self._take(runs_numbered, "numbers the runs")
-        left_out += [name for name in runs_numbered if name != run]
+        within = "" if block else next((name for name in runs_numbered if self._is_within(name, run)), "")
+        left_out += [name for name in runs_numbered if name not in (run, within)]
         metric, families = self._families()
         values = self.values or ((index_of[1],) if index_of else self._values(metric, has_mean))
         value = values[0] if values else ""
@@ -292,6 +296,7 @@ class _HeaderInDoubt:
             metric=metric,
             knob=knob,
             run=run,
+            run_within=within,
             blocked=bool(block),
             error=error,
             sd=sd,
@@ -361,6 +366,11 @@ class _HeaderInDoubt:
                 if holds(name):
                     self._take([name], f"not read: {role}")
                     yield name
+
+    def _is_within(self, name: str, run: str) -> bool:
+        """Whether it numbers runs that another column gives one number: iterations of a run."""
+        pairs = {(row[run], row[name]) for row in self.rows}
+        return name != run and len(pairs) > len({row[run] for row in self.rows})
 
     def _is_block(self, name: str) -> bool:
         """Whether several rows are of each block: of sizes of blocks each may have but one."""

@@ -196,7 +196,7 @@ class _Reader:
                     raise _damaged(self._file, row.line, f"{columns.value} is {value:g}: below zero")
                 split[self._label(row)].append((row, self._in_unit(value, row, unit)))
                 check_groups(self._file, len(split), self._varying, row.line)
-        self._repeats += _uneven(self._columns.run, split)
+        self._repeats += _uneven(self._columns, split)
         return [
             Group(
                 label=label,
@@ -212,7 +212,7 @@ class _Reader:
 
     def _runs(self, measured: list[tuple[CsvLine, float]]) -> tuple[str, ...]:
         name = self._columns.run
-        runs = tuple(row.cells[name] for row, _ in measured) if name else ()
+        runs = tuple(_run_of(row, self._columns) for row, _ in measured) if name else ()
         if self._columns.blocked and len(set(runs)) < len(runs):
             row = next(row for at, (row, _) in enumerate(measured) if row.cells[name] in runs[:at])
             raise _damaged(self._file, row.line, f"block {row.cells[name]} has {self._label(row)} twice")
@@ -296,9 +296,18 @@ class _Reader:
         return text in _YES
 
 
-def _uneven(run: str, groups: Mapping[str, Sequence[tuple[CsvLine, float]]]) -> Iterator[str]:
+def _run_of(row: CsvLine, columns: Columns) -> str:
+    """The number of a row's run: `2`, or `2.1` where another column numbers the iterations of each run."""
+    run = row.cells[columns.run]
+    return f"{run}.{row.cells[columns.run_within]}" if columns.run_within else run
+
+
+def _uneven(columns: Columns, groups: Mapping[str, Sequence[tuple[CsvLine, float]]]) -> Iterator[str]:
     """Runs that a group has twice, or that others have and it has not; none where no column numbers them."""
-    runs = {label: [row.cells[run] for row, _ in measured] for label, measured in groups.items() if run}
+    if not columns.run:
+        return
+    run = f"{columns.run}.{columns.run_within}".rstrip(".")
+    runs = {label: [_run_of(row, columns) for row, _ in measured] for label, measured in groups.items()}
     every = dict.fromkeys(name for of_group in runs.values() for name in of_group)
     numbers = sorted(int(name) for name in every if name.isdecimal())
     for label, of_group in runs.items():

@@ -170,6 +170,27 @@ def test_runs_may_be_called_run_index(tmp_path: Path) -> None:
     }
 
 
+def test_two_columns_that_number_runs_number_them_together(tmp_path: Path) -> None:
+    rows = [f"{name},{run},{at},{run}.{at}" for name in "ab" for run in (1, 2) for at in (0, 1)]
+    imported = read_file(table(tmp_path, "tool,RunIndex,Iteration,time", *rows))
+    (family,) = imported.families
+    assert {group.runs for group in family.groups} == {("1.0", "1.1", "2.0", "2.1")}
+    assert "also read RunIndex, Iteration" in imported.understood
+    assert told(imported) == ""
+    missing = read_file(table(tmp_path, "tool,RunIndex,Iteration,time", *rows[1:]))
+    assert "a has no RunIndex.Iteration 1.0" in told(missing)
+    seeds = read_file(
+        table(tmp_path, "tool,run,seed,time", "a,1,7,1.5", "a,2,9,1.6", "b,1,7,2.5", "b,2,9,2.6")
+    )
+    assert {group.runs for group in only_family(seeds).groups} == {("1", "2")}
+
+
+def test_the_order_of_runs_names_no_group(tmp_path: Path) -> None:
+    imported = read_file(table(tmp_path, "Order,kernel,seconds", "3,a,1.5", "1,b,2.5", "2,a,1.6", "4,b,2.4"))
+    assert labels(imported) == {"kernel": ["a", "b"]}
+    assert "not read Order" in imported.understood
+
+
 def test_the_rows_names_of_a_wide_table_are_no_group(tmp_path: Path) -> None:
     path = table(tmp_path, ",chi,echo", "100,1663.5,1662.5", "1000,1500.5,1600.5")
     imported = read_file(path, group_by=("header",), value="chi,echo")
