@@ -78,6 +78,21 @@ READ: list[tuple[str, str, dict[str, Number]]] = [
             )
         },
     ),
+    (
+        "ycsb",
+        "ycsb-0.17.0.txt",
+        {
+            "throughput": ((2666.6666666666665,), "ops/s", HIGHER),
+            "read latency": ((241.7699901283317,), "us", LOWER),
+            "read worst latency": ((5231,), "us", LOWER),
+            "update latency p99": ((1303,), "us", LOWER),
+        },
+    ),
+    (
+        "ycsb",
+        "ycsb-0.1.4.txt",
+        {"read latency": ((1031.527,), "us", LOWER), "read latency p95": ((2000,), "us", LOWER)},
+    ),
     ("hey", "hey-0.1.4.txt", {"requests": ((534.3679,), "1/s", HIGHER), "latency": ((0.0093,), "s", LOWER)}),
     ("hey", "hey-2020.txt", {"requests": ((10022.9023,), "1/s", HIGHER), "latency": ((0.0035,), "s", LOWER)}),
     ("hey", "hey-percent-signs.txt", {"latency p99": ((0.3,), "s", LOWER)}),
@@ -446,6 +461,25 @@ REFUSED: list[tuple[str, str, tuple[str, str], str]] = [
     ("ab-requests", "ab-2.3-requests.tsv", ("\t1\t", "\t91\t"), "line 2: ttime is"),
     ("ab-requests", "ab-2.3-requests.tsv", ("2026\t", "\t"), "line 2: this is no row of a request"),
     ("ab-percentiles", "ab-2.3-percentiles.csv", ("\n7,", "\n8,"), "line 9: '8' where 7 was expected"),
+    (
+        "ycsb",
+        "ycsb-0.17.0.txt",
+        ("[READ], Return=OK", "[READ], Return=ERROR"),
+        "operations failed: [READ] Return=ERROR",
+    ),
+    (
+        "ycsb",
+        "ycsb-0.17.0.txt",
+        ("2666.6666666666665", "266.6666666666666"),
+        "2000 operations are not the 200",
+    ),
+    ("ycsb", "ycsb-0.17.0.txt", ("Return=OK, 987", "Return=OK, 978"), "and another number that returned"),
+    (
+        "ycsb",
+        "ycsb-0.17.0.txt",
+        ("AverageLatency(us), 263", "AverageLatency(us), 26"),
+        "outside the shortest",
+    ),
     ("hey", "hey-0.1.4.txt", ("[200]\t500", "[500]\t500"), "not all requests were answered: [500]"),
     ("hey", "hey-0.1.4.txt", ("534.3679", "53.3679"), "are not 500 in 0.9357 s"),
     ("sar", "sar-10.txt", ("94.79", "84.79"), "line 5: the shares of the CPUs' time are 90 % together"),
