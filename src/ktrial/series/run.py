@@ -526,7 +526,7 @@ def find_telling(
     runs: Runs,
 ) -> tuple[WorkloadUse, ...]:
     """Of the candidates, else of tours: those in which functions run that differ between the two kernels, or
-    that read data which does; few that cover them, the largest share of instructions first.
+    that read data which does; few that cover them, those that cover most first.
 
     They run on the kernel that has fewer patches, which later questions share. Nothing where the two images
     cannot be compared. Raises as `session.run`.
@@ -541,7 +541,8 @@ def find_telling(
         profiles = coverage(base, uses, counted, runs).profiles
         selection = selected(code.functions, profiles, readers=code.readers, copies=copies)
         if selection.chosen:
-            return tuple(choice.use for choice in selection.chosen)
+            most = sorted(selection.chosen, key=lambda choice: (-len(choice.functions), -choice.share))
+            return tuple(choice.use for choice in most)
     return ()
 
 

@@ -218,7 +218,7 @@ def answer(check: RegressionCheck) -> str:
             )
             return f"Within what was accepted: {changes}; {len(accepted)} of {total}, {_basis(check)}."
         case Decision.NOT_EXECUTED:
-            return f"Not executed: {_not_executed(check)}: these workloads tell nothing of it{_found(check)}."
+            return f"Not executed: {_not_executed(check)}: nothing is known of what it costs{_found(check)}."
         case Decision.SAME_CODE:
             return "Same code: the two kernels have the same functions and data: nothing is there to compare."
         case _:
