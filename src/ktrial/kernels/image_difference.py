@@ -171,7 +171,8 @@ class _ImagePair:
         texts = self._before.bytes_at(old, _TEXT_BYTES), self._after.bytes_at(new, _TEXT_BYTES)
         if any(texts[0]) and _text(texts[0]) == _text(texts[1]):
             return True
-        return self._constants_alike(old, new) or self._jump_alike(old, new)
+        alike = self._constants_alike(old, new) or self._same_unnamed(old, new, texts)
+        return alike or self._jump_alike(old, new)
 
     def _constants_alike(self, old: int, new: int) -> bool:
         """Whether the same constant begins there, and behind it is the same, or addresses that lead to the
@@ -185,6 +186,15 @@ class _ImagePair:
         places = range(first, min(map(len, begins)), _LONG)
         words = [[int.from_bytes(side[at : at + _LONG], "little") for side in begins] for at in places]
         return all(before == after or self._same_symbol(before, after) for before, after in words)
+
+    def _same_unnamed(self, old: int, new: int, contents: tuple[bytes, bytes]) -> bool:
+        """Whether both are the same constant without a symbol, as far behind the last that has one; it may
+        begin with zeros.
+        """
+        names, offset = self._before.names_at(old)
+        other_names, other_offset = self._after.names_at(new)
+        alike = offset == other_offset and bool(names & other_names)
+        return alike and len(contents[0]) == _TEXT_BYTES and contents[0] == contents[1]
 
     def _same_symbol(self, old: int, new: int) -> bool:
         names, offset = self._before.names_at(old)

@@ -50,6 +50,26 @@ def test_code_that_only_lies_elsewhere_is_the_same(tmp_path: Path) -> None:
     assert code_difference(second, first) == CodeDifference(functions=("balance",))
 
 
+FAR_ZEROS = """asm(".pushsection .rodata, \\"a\\"; .globl constants; .type constants, @object;"
+    "constants: .fill 70000, 1, 1; .Lzeros: .fill 64, 1, {content}; .popsection;"
+    ".pushsection .text; .globl mix; .type mix, @function; mix: lea .Lzeros(%rip), %rax; ret;"
+    ".size mix, . - mix; .popsection");"""
+"""A constant without a symbol, far behind the last that has one, as `BLAKE2S_SIGMA` begins with zeros
+(lib/crypto/x86/blake2s-core.S)."""
+MOVED_TEXT = 'asm(".pushsection .text; .skip 256; .popsection");'
+
+
+@pytest.mark.parametrize(("content", "differing"), [(0, ()), (7, ("mix",))])
+def test_a_far_constant_without_a_symbol_is_known_by_its_content(
+    content: int, differing: tuple[str, ...], tmp_path: Path
+) -> None:
+    first = a_kernel_of(tmp_path, "one", inserted=FAR_ZEROS.format(content=0))
+    second = a_kernel_of(tmp_path, "other", inserted=MOVED_TEXT + FAR_ZEROS.format(content=content))
+    difference = code_difference(first, second)
+    assert difference is not None
+    assert difference.functions == differing
+
+
 def test_an_image_that_another_has_taken_the_place_of_is_read_again(tmp_path: Path) -> None:
     first, second = a_kernel_of(tmp_path, "one"), a_kernel_of(tmp_path, "other", waking=2)
     assert code_difference(first, second) == CodeDifference(functions=("wake",))

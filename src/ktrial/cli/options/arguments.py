@@ -252,8 +252,10 @@ def _is_workload(word: str, names: "Registry") -> bool:
 
 
 def _is_name(word: str, names: "Registry") -> bool:
-    """Whether it is a workload's, with parameters or without: `page-fault2(kind=threads)`."""
-    return (word.partition("(")[0] if word.endswith(")") else word) in names.workloads
+    """Whether it is a workload's, with parameters or without: `page-fault2(kind=threads)`, `tour-ext4`."""
+    from ktrial.workloads.tours import NAMES
+
+    return word in NAMES or (word.partition("(")[0] if word.endswith(")") else word) in names.workloads
 
 
 def _neither(word: str, names: "Registry") -> BadUsage:
