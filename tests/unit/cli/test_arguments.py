@@ -70,6 +70,11 @@ def test_arguments_and_options_name_the_same_study(
         assert [use.label for use in study.study.workloads] == ["fork", "pipe"]
 
 
+def test_a_tour_stands_where_a_workload_does() -> None:
+    named = named_by(["6.1", "6.12", "tour-ext4,fork"])
+    assert (named.kernels, named.workloads) == (("debian:6.1", "debian:6.12"), ("tour-ext4", "fork"))
+
+
 def test_a_workload_is_named_as_results_name_it_with_its_parameters(cli: CommandLine, tmp_path: Path) -> None:
     label = "hackbench(groups=2, transport=pipe)"
     assert cli("compare", "6.1", "6.12", f"fork,{label}", "--no-html").status == 0
