@@ -64,6 +64,7 @@ class Forward:
             if step.state in {StepState.BUILT, StepState.SAME_IMAGE}:
                 self._mended(steps, patch.number)
             steps.append(step)
+            _give_notes(steps)
             self.tell(_told(step, len(self.series.patches)))
         return [replace(step, left_out=step.number in self._out) for step in steps]
 
@@ -208,6 +209,31 @@ class Forward:
                 )
             }
         )
+
+
+def _give_notes(steps: list[Step]) -> None:
+    """Put each note of the newest kernel at the step whose patch it is about: a patch of which nothing is
+    compiled has no kernel, and what is to be said of it comes with the next one.
+    """
+    newest = steps.pop()
+    owners = {name: place for place, step in enumerate(steps) for name in _file_names(step)}
+    kept = []
+    for note in newest.notes:
+        name = note.partition(": ")[0]
+        if name in owners and name not in _file_names(newest):
+            owner = steps[owners[name]]
+            steps[owners[name]] = replace(owner, notes=(*owner.notes, note))
+        else:
+            kept.append(note)
+    steps.append(replace(newest, notes=tuple(kept)))
+
+
+def _file_names(step: Step) -> set[str]:
+    """The patch files of a step, as notes name them."""
+    if step.patch is None:
+        return set()
+    files = (*step.patch.files, *([step.patch.patch] if step.patch.patch else []))
+    return {Path(file.path).name for file in files}
 
 
 def _inexact(before: Kernel, after: Kernel) -> tuple[str, ...]:

@@ -171,6 +171,28 @@ def test_what_a_patch_brings_is_told_once_also_where_the_image_stays(tmp_path: P
     assert text.count("and 2 more hunks elsewhere than it says") == 4
 
 
+def test_what_is_said_of_a_patch_that_is_not_compiled_stands_at_it(tmp_path: Path) -> None:
+    class ByFile(SeriesBuilder):
+        @staticmethod
+        def kernel(build: Build) -> Kernel:
+            kernel = SeriesBuilder.kernel(build)
+            notes = tuple(f"{Path(patch.path).name}: hunk 1" for patch in build.patches)
+            return kernel.model_copy(
+                update={"origin": kernel.origin.model_copy(update={"inexact_patches": notes})}
+            )
+
+    with open_store(str(tmp_path / "x.db")) as store:
+        result = asked(tmp_path, store, "cost-fork-1", "doc", "cost-fork-2", builder=ByFile()).run()
+    assert states(result) == ["built", "not compiled", "built"]
+    names = [
+        [Path(step.patch.patch.path).name]
+        for step in result.steps[1:]
+        if step.patch is not None and step.patch.patch is not None
+    ]
+    assert [[note.partition(":")[0] for note in step.notes] for step in result.steps[1:]] == names
+    assert len({*map(str, names)}) == 3
+
+
 def test_a_kernel_with_the_same_code_elsewhere_says_so(tmp_path: Path) -> None:
     result = run(tmp_path, "cost-fork-0")
     moved = replace(result.steps[1], is_compared=True)
