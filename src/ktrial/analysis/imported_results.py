@@ -47,7 +47,7 @@ _DESIGN_FLAWS = {
 _BY_BETTER = "by --better"
 """What is told of a column whose name says otherwise."""
 _MOST_NAMED = 3
-_UNKNOWN_DIRECTION = "the file does not tell which way is better"
+_UNKNOWN_DIRECTION = "the file does not tell which way is better: --better lower|higher"
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,20 @@ def test_a_run_count_that_was_computed_is_marked(ktrial: CommandLine) -> None:
     assert "40 ~4 386.2" in words(ktrial("analyze", KNOBS).output)
 
 
+def test_a_difference_without_a_better_side_says_which_option_gives_it_one(
+    ktrial: CommandLine, tmp_path: Path
+) -> None:
+    path = tmp_path / "wide.csv"
+    path.write_text("a,b\n1.00,1.10\n1.01,1.11\n1.02,1.12\n1.03,1.13\n")
+    command = ("analyze", str(path), "--value", "a,b", "--group-by", "header")
+    open_ = words(ktrial(*command).output)
+    assert "? inconclusive b: it lies above the baseline, but" in open_
+    assert "which way is better: --better lower|higher" in open_
+    decided = words(ktrial(*command, "--better", "lower").output)
+    assert "✗ worse" in decided
+    assert "it lies above" not in decided
+
+
 def test_a_table_that_may_mean_several_things_is_shown_with_the_command_that_reads_it(
     ktrial: CommandLine, tmp_path: Path
 ) -> None:

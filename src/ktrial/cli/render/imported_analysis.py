@@ -162,8 +162,10 @@ def _comparisons(family: FamilyAnalysis, percent: str) -> Table:
 
 
 def _left_open(family: FamilyAnalysis) -> Iterator[str]:
-    """What verdicts leave open: trials that say otherwise."""
+    """What verdicts leave open: trials that say otherwise; differences whose better side nobody named."""
     for comparison in family.comparisons:
+        if family.direction is None and comparison.reason:
+            yield f"{shortened(comparison.treatment, _LABEL_COLUMNS)}: {comparison.reason}"
         if comparison.beside:
             yield f"{shortened(comparison.treatment, _LABEL_COLUMNS)}: {comparison.beside}"
 
