@@ -48,6 +48,7 @@ def _patch(patch: dict[str, Any]) -> dict[str, Any]:
         "changed": patch["functions"][:_MOST_FUNCTIONS],
         "largest": max((abs(one["ratio"] - 1) for one in patch["cells"] if one["ratio"]), default=0.0),
         "cells": differing,
+        "idle": bool(patch["cells"]) and all(one["idle"] for one in patch["cells"]),
     }
 
 

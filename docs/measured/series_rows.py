@@ -30,6 +30,9 @@ def cost_of(patch: dict[str, Any]) -> str:
     told = [f"{one['workload']} {percent_of(one)}" for one in patch["cells"] if one["ratio"]]
     if told:
         return ", ".join(told)
+    # Results that were kept before have no word on it.
+    if patch.get("idle"):
+        return "∅ not executed"
     return "≈" if patch["state"] == "built" else ""
 
 

@@ -15,13 +15,13 @@ from ktrial.report.patch_series import (
     cell_text,
     counted,
     exercised,
+    quiet_text,
     state_text,
     title,
 )
 
 _CELL = 18
 """Columns for each configuration."""
-_INSIDE = "≈"
 _ABSENT = frozenset({StepState.NOT_COMPILED, StepState.SAME_IMAGE})
 """What has no code of its own in a configuration."""
 
@@ -77,7 +77,7 @@ def _telling(cells: Sequence[SeriesCell]) -> str:
     """The cell that says most: one beyond the limit, else the largest change that is more than layout."""
     telling = [cell for cell in cells if cell.is_told]
     if not telling:
-        return _INSIDE if cells else "·"
+        return quiet_text(cells) or "·"
     most = max(telling, key=lambda cell: (cell.decision is Decision.BEYOND, _size(cell)))
     text = cell_text(most)
     return f"{shortened(most.workload, _CELL - 3 - len(text))} {text}"
@@ -108,7 +108,7 @@ def _cost(result: SeriesResult, number: int, cell: SeriesCell | None) -> str:
     if cell is None:
         return result.steps[number].state.value
     if not cell.is_told:
-        return _INSIDE
+        return cell_text(cell)
     return number_format.signed(float(cell.difference)).replace("\u00a0", " ")
 
 

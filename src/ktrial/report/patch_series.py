@@ -26,6 +26,7 @@ _MOST_WAYS = 6
 _SIGNATURE = "-- "
 """Below it, a mail program leaves out what stands there when it quotes (RFC 3676, 4.3)."""
 _INSIDE = "≈"
+_NOT_EXECUTED = "∅"
 _OPEN = "?"
 _NONE = "·"
 
@@ -182,6 +183,9 @@ def answer(result: SeriesResult) -> str:
                 f"{start}Undecided: {', '.join(sorted(names))}: a larger --max or more --perturbations may "
                 f"decide.{broken}"
             )
+        case _ if result.cells and all(cell.is_idle for cell in result.cells):
+            labels = ", ".join(use.label for use in result.measurement.workloads)
+            return f"Not executed: no function that a patch changes ran in {labels}: its cost is not known."
         case _:
             inside = _inside_in_its_own(result)
             return f"Within the limit, each patch and all together{inside}, by {_by(result)}."
@@ -361,8 +365,12 @@ def _tables(result: SeriesResult) -> Iterator[str]:
     for start in range(0, max(1, len(names)), _CELLS):
         yield "\n".join(_table(result, names[start : start + _CELLS]))
     quiet = [use.label for use in result.measurement.workloads if use.label not in names]
-    if result.totals and quiet:
-        yield _paragraph(f"Inside the margin at every step: {', '.join(quiet)}.")
+    cells = [cell for cell in result.cells if not cell.is_told]
+    ran = {cell.workload for cell in cells if not cell.is_idle}
+    if result.totals and (inside := [name for name in quiet if name in ran]):
+        yield _paragraph(f"Inside the margin at every step: {', '.join(inside)}.")
+    if any(cell.is_idle for cell in cells):
+        yield _paragraph(f"{_NOT_EXECUTED}: no function that the patch changes ran: its cost is not known.")
 
 
 def _table(result: SeriesResult, names: Sequence[str]) -> Iterator[str]:
@@ -379,18 +387,27 @@ def _table(result: SeriesResult, names: Sequence[str]) -> Iterator[str]:
 
 def _row(result: SeriesResult, step: Step, names: Sequence[str]) -> str:
     if not step.is_own or not names:
-        return f" {beginning(state_text(step), _CELLS * _CELL - 1)}"
+        quiet = quiet_text([cell for cell in result.cells if cell.number == step.number])
+        text = quiet if quiet and not step.only_moves else state_text(step)
+        return f" {beginning(text, _CELLS * _CELL - 1)}"
     cells = (result.cell(step.number, name) for name in names)
     return "".join(f"{cell_text(cell) if cell else _NONE:>{_CELL}}" for cell in cells)
 
 
 def cell_text(cell: SeriesCell) -> str:
     """`+1.02%`; `≈+0.30%` where a function of the patch makes a difference inside the margin; `?−20.93%`
-    where that depends on the layout; else `≈`.
+    where that depends on the layout; `∅` where no function of the patch ran; else `≈`.
     """
     if not cell.is_told:
-        return _INSIDE
+        return _NOT_EXECUTED if cell.is_idle else _INSIDE
     return f"{_INSIDE if cell.is_inside else _OPEN if cell.is_open else ''}{_change(cell)}"
+
+
+def quiet_text(cells: Sequence[SeriesCell]) -> str:
+    """What cells come to that tell nothing: `≈`, or `∅ not executed`; empty where there are none."""
+    if not cells:
+        return ""
+    return f"{_NOT_EXECUTED} not executed" if all(cell.is_idle for cell in cells) else _INSIDE
 
 
 def state_text(step: Step) -> str:
@@ -428,14 +445,22 @@ def _quoted(result: SeriesResult, step: Step) -> str:
 def _cost(result: SeriesResult, step: Step, top: int) -> tuple[str, ...]:
     """What there is to say about one patch."""
     lines = [*_said_of(step)]
-    cells = [result.cell(step.number, use.label) for use in result.measurement.workloads]
+    cells = [cell for cell in result.cells if cell.number == step.number]
     for cell in cells:
-        if cell and cell.is_told:
+        if cell.is_told:
             lines += _cell_lines(cell, top, counted(result))
-    if any(cell and cell.is_told for cell in cells) or step.state.is_broken or step.only_moves:
+    if any(cell.is_told for cell in cells) or step.state.is_broken or step.only_moves:
         return tuple(lines)
-    quiet = "inside the margin in all workloads" if any(cells) else state_text(step)
-    return (_wrapped(one_line(quiet), "  ", "    "), *lines)
+    return (_wrapped(one_line(_quiet(cells) if cells else state_text(step)), "  ", "    "), *lines)
+
+
+def _quiet(cells: Sequence[SeriesCell]) -> str:
+    """What there is to say of a patch that moves no number; what ran nothing of it tells nothing."""
+    idle = [cell.workload for cell in cells if cell.is_idle]
+    if len(idle) == len(cells):
+        return f"not executed: no function that it changes ran in {', '.join(idle)}"
+    nothing = f"; no function that it changes ran in {', '.join(idle)}" if idle else ""
+    return f"inside the margin in all workloads{nothing}"
 
 
 def _said_of(step: Step) -> Iterator[str]:

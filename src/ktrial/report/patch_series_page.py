@@ -28,6 +28,7 @@ from ktrial.report.patch_series import (
     is_instructions,
     on_several,
     open_text,
+    quiet_text,
     state_text,
     sums,
     title,
@@ -60,7 +61,11 @@ def steps(result: SeriesResult) -> Table:
 def _table_row(result: SeriesResult, step: Step, names: list[str]) -> Row:
     assert step.patch is not None, "only the base has none"
     subject = one_line(step.patch.subject)
-    state = "" if step.is_own and not step.only_moves else state_text(step)
+    measured = [cell for cell in result.cells if cell.number == step.number]
+    if step.is_own and not step.only_moves:
+        state = quiet_text(measured) if measured and all(cell.is_idle for cell in measured) else ""
+    else:
+        state = state_text(step)
     cells = (result.cell(step.number, name) for name in names)
     return Row(
         (

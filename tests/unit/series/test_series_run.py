@@ -547,6 +547,23 @@ def test_a_change_beside_which_nothing_of_the_patch_ran_says_so(tmp_path: Path) 
     assert line.startswith(f"fork, patch 1, +5.00%: {words}")
 
 
+def test_a_patch_of_which_nothing_ran_is_not_inside_the_margin(tmp_path: Path) -> None:
+    """A row of `≈` would say that it costs nothing; no workload could tell."""
+    result = run(tmp_path, "cost-fork-0")
+    assert "inside the margin in all workloads" in " ".join(as_text(result, "x").split())
+    idle = replace(result, cells=tuple(replace(cell, is_idle=True) for cell in result.cells))
+    text = " ".join(as_text(idle, "x").split())
+    assert "≈" not in text
+    assert "∅ not executed" in text
+    assert "not executed: no function that it changes ran in " in text
+    assert answer_of(idle).startswith("Not executed: no function that a patch changes ran in ")
+    assert "∅ not executed" in series_page(idle, "x")
+    some = replace(result, cells=(*idle.cells[:1], *result.cells[1:]))
+    assert "inside the margin in all workloads; no function that it changes ran in " in " ".join(
+        as_text(some, "x").split()
+    )
+
+
 def test_a_change_that_rests_on_locks_says_so(tmp_path: Path) -> None:
     result = run(tmp_path, "cost-fork-50")
     words = "of this difference is in functions that lock memory: on several CPUs it may go the other way"
