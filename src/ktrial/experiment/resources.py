@@ -86,6 +86,8 @@ class Builder:
         default=lambda *_: {}
     )
     """Of numbered patches those that do not apply on top of the others before them, and why."""
+    cpu_seconds: Callable[[Build], float | None] = field(default=lambda _request: None)
+    """What compiling a kernel that is there took of the processors; None where nothing counted it."""
     tools: Callable[[Build], tuple[Tool, ...]] = field(default=lambda _request: ())
     """What compiling it needs of this system, with the sandbox. Raises KernelError."""
     menus: Callable[[Build, Progress], Menus] = field(default=lambda *_: Menus())
@@ -132,6 +134,11 @@ def default_builder() -> Builder:
 
         return not_applying(plain, patches, progress)
 
+    def cpu_seconds(request: Build) -> float | None:
+        from ktrial.kernels.build.builds import cpu_seconds
+
+        return cpu_seconds(request)
+
     def tools(request: Build) -> tuple[Tool, ...]:
         from ktrial.kernels.build.requests import tools_of
         from ktrial.kernels.errors import BUBBLEWRAP
@@ -151,6 +158,7 @@ def default_builder() -> Builder:
         compiles_the_same=same,
         same_from_nothing=same_from_nothing,
         not_applying=not_applying,
+        cpu_seconds=cpu_seconds,
         tools=tools,
         menus=menus,
         elsewhere=source_builds,

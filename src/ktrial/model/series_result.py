@@ -234,6 +234,9 @@ class Step:
     is_compared: bool = True
     """Whether its code could be compared with that of the step before."""
     notes: tuple[str, ...] = field(default=())
+    cpu_seconds: float | None = None
+    """What compiling it took of the processors, beyond what the step before had compiled; None where nothing
+    was compiled, or nothing counted it."""
 
     @property
     def number(self) -> int:

@@ -84,7 +84,8 @@ class Forward:
             raise KernelError(name="of the base", problem=why)
         self._newest = kernel
         before = [Step(patch, StepState.NOT_CONFIGURED, why=note) for patch in self.series.patches[:early]]
-        return [Step(None, StepState.BUILT, kernel, build, note), *before]
+        seconds = self.builder.cpu_seconds(build)
+        return [Step(None, StepState.BUILT, kernel, build, note, cpu_seconds=seconds), *before]
 
     def _first_configurable(self, refused: OptionNotTaken) -> int:
         """The number of the first patch with which the options can be set. Raises `refused`: with none."""
@@ -159,7 +160,7 @@ class Forward:
 
     def _compared(self, patch: SeriesPatch, last: Step, kernel: Kernel, build: Build) -> Step:
         assert last.kernel is not None, "it was looked for"
-        newest = self._newest or last.kernel
+        newest, seconds = self._newest or last.kernel, self.builder.cpu_seconds(build)
         options, notes = option_steps(newest, kernel), _inexact(newest, kernel)
         self._newest = kernel
         if same_image(last.kernel, kernel):
@@ -168,7 +169,8 @@ class Forward:
                 if any(option.brought for option in options)
                 else "the same code"
             )
-            return Step(patch, StepState.SAME_IMAGE, last.kernel, build, why, options=options, notes=notes)
+            step = Step(patch, StepState.SAME_IMAGE, last.kernel, build, why, cpu_seconds=seconds)
+            return replace(step, options=options, notes=notes)
         code = code_difference(last.kernel, kernel)
         return Step(
             patch,
@@ -182,6 +184,7 @@ class Forward:
             readers=code.readers if code else (),
             is_compared=code is not None,
             notes=notes,
+            cpu_seconds=seconds,
         )
 
     def _mended(self, steps: list[Step], by: int) -> None:

@@ -17,7 +17,7 @@ import pytest
 from tests.support.fake_builds import a_buildable_source, a_patch, has_what_builds_need
 
 from ktrial.kernels.build import make, sandbox
-from ktrial.kernels.build.builds import build
+from ktrial.kernels.build.builds import build, cpu_seconds
 from ktrial.kernels.build.control_group import control_group
 from ktrial.kernels.build.requests import requested
 from ktrial.kernels.errors import BuildCutShort, BuildError, BuildFailed
@@ -275,6 +275,30 @@ def test_all_its_processes_together_have_an_end_of_memory(
     with pytest.raises(BuildCutShort, match=r"it took more than (199|200) MiB of memory"):
         build(requested(str(source), directory=tmp_path))
     assert not list(Path("/sys/fs/cgroup").rglob(f"ktrial-build-{os.getpid()}-*"))
+
+
+def test_the_processor_time_of_a_build_is_that_of_all_it_ran(source: Path, tmp_path: Path) -> None:
+    with control_group() as group:
+        if group.cpu_seconds is None:
+            pytest.skip("no control group that counts processor time can be made here")
+    spin = "perl -e 'while (times < %s) {}'"
+    with_recipe(source, f"{spin % 0.3} & {spin % 0.4}; wait $$!")
+    request = requested(str(source), directory=tmp_path)
+    assert cpu_seconds(request) is None, "it is not built yet"
+    build(request)
+    assert 0.7 <= (cpu_seconds(request) or 0) < 20
+
+
+def test_a_kernel_that_is_there_by_another_name_has_the_time_that_compiling_it_took(
+    source: Path, tmp_path: Path
+) -> None:
+    first = requested(str(source), directory=tmp_path)
+    build(first)
+    shutil.copytree(source, tmp_path / "copy")
+    second = requested(str(tmp_path / "copy"), directory=tmp_path)
+    build(second)
+    assert first.name != second.name
+    assert cpu_seconds(first) == cpu_seconds(second)
 
 
 MEMORY = ("memory.max", "memory.limit_in_bytes")

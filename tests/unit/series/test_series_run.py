@@ -13,6 +13,7 @@ from tests.support.scripted import ScriptedMachine
 from tests.support.series import SeriesBuilder, a_series, answer, names_in, runs
 
 from ktrial.analysis.attribution.decomposition import explain
+from ktrial.cli.running.series import as_json
 from ktrial.experiment.errors import TrialsNotMeasured
 from ktrial.experiment.resources import Builder
 from ktrial.kernels.build.make import remember_build
@@ -124,6 +125,25 @@ def test_what_is_decided_is_said_before_what_is_not(tmp_path: Path) -> None:
         result, cells=tuple(map(open_in, result.cells)), totals=tuple(map(open_in, result.totals))
     )
     assert answer_of(partly).startswith("Within the limit: fork +0.30%. Undecided: pipe: ")
+
+
+class Timed(SeriesBuilder):
+    """A build takes 100 seconds, and one more for each patch."""
+
+    @property
+    def builder(self) -> Builder:
+        return replace(super().builder, cpu_seconds=lambda build: 100.0 + len(names_in(build.patches)))
+
+
+def test_each_build_has_its_processor_time_and_what_was_not_built_has_none(tmp_path: Path) -> None:
+    with open_store(str(tmp_path / "x.db")) as store:
+        names = ("doc", "noop", "broken", "cost-fork-50")
+        result = asked(tmp_path, store, *names, builder=Timed()).run()
+    assert states(result) == ["not compiled", "same image", "does not build", "built"]
+    assert [step.cpu_seconds for step in result.steps] == [100.0, None, 102.0, None, 103.0]
+    answer = as_json(result, "ktrial series")
+    assert answer["base_cpu_seconds"] == 100.0
+    assert [patch["cpu_seconds"] for patch in answer["patches"]] == [None, 102.0, None, 103.0]
 
 
 @pytest.mark.parametrize(("name", "state"), [("broken", "does not build"), ("panic", "does not boot")])

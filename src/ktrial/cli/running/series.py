@@ -428,6 +428,7 @@ def as_json(result: SeriesResult, command: str, alone: Sequence[Alone] = ()) -> 
         "kind": result.series.kind.value,
         "origin": result.series.origin,
         "base": result.series.base,
+        "base_cpu_seconds": result.steps[0].cpu_seconds,
         "title": result.series.title,
         "version": result.series.version,
         "command": command,
@@ -488,6 +489,7 @@ def _step(result: SeriesResult, step: Step) -> dict[str, Any]:
         "left_out": step.left_out,
         "mended_by": step.mended_by,
         "kernel": step.kernel.name if step.kernel else None,
+        "cpu_seconds": step.cpu_seconds,
         "options": [
             {"option": change.option, "before": change.before, "after": change.after, "new": change.brought}
             for change in step.options

@@ -34,6 +34,7 @@ from ktrial.kernels.build.build_trees import (
     taken,
 )
 from ktrial.kernels.build.configuration import became, configure, new_options, new_options_in, shipped_text
+from ktrial.kernels.build.control_group import Spent
 from ktrial.kernels.build.debian_sources import UNPACKED_BYTES, package_tools
 from ktrial.kernels.build.make import (
     Compiler,
@@ -215,12 +216,13 @@ def parts_of_job(job: BuildJob, workspace: Path, progress: Progress) -> Parts:
     keys = cache_directory() / "trees" / "keys"
     keys.mkdir(parents=True, exist_ok=True)
     with held(keys / f"{job.content[:32]}.lock", progress, "waiting for another ktrial that builds the same"):
-        parts = same_kernel(job)
+        parts, spent = same_kernel(job), Spent()
         if parts is None:
             with scratch_directory() as unpatched:
                 _compile_unpatched(job, unpatched, progress)
-            parts = _compiled(job, workspace, progress)
-        keep(Recipe(build=job.spec, fingerprint=job.fingerprint, content=job.content))
+            parts = _compiled(job, workspace, progress, spent)
+        seconds = spent.seconds or spent_on(job.content)
+        keep(Recipe(build=job.spec, fingerprint=job.fingerprint, content=job.content, cpu_seconds=seconds))
     return parts
 
 
@@ -267,6 +269,18 @@ def same_kernel(job: BuildJob) -> Parts | None:
                     continue
                 return replace(parts_of(kernel), origin=origin_of(job))
     return None
+
+
+def spent_on(content: str) -> float | None:
+    """Seconds of the processors that compiling this content took, as far as a recipe tells; else None."""
+    seconds = (recipe.cpu_seconds for recipe in recipes() if recipe.content == content)
+    return next((spent for spent in seconds if spent is not None), None)
+
+
+def cpu_seconds(spec: Build) -> float | None:
+    """The same of a kernel that was built; None where nothing is known of it."""
+    recipe = recipe_of(spec.name)
+    return recipe.cpu_seconds if recipe else None
 
 
 def same_from_nothing(kernel: Kernel, spec: Build, progress: Progress = silent) -> bool:
@@ -326,7 +340,8 @@ def _compile_unpatched(job: BuildJob, workspace: Path, progress: Progress) -> No
         _compiled(BuildJob(plain, source, job.compiler, config, fingerprint), workspace, told_apart)
 
 
-def _compiled(job: BuildJob, workspace: Path, progress: Progress) -> Parts:
+def _compiled(job: BuildJob, workspace: Path, progress: Progress, spent: Spent | None = None) -> Parts:
+    """Compile it. `spent` is told what that takes; where it goes on after an interruption, from there on."""
     need = _need_of(job)
     place = None if job.is_apart or has_start(need) else shared_place()
     brought = bring(place, need, progress) if place else False
@@ -350,7 +365,7 @@ def _compiled(job: BuildJob, workspace: Path, progress: Progress) -> Parts:
         objects = OwnObjects.of(tree.build, changed if near else (), patched, others)
         # What configuring reads is as it was, and so is what came out of it.
         settled = bool(record and record.finished) and before == job.config and not resolving.read_of(changed)
-        make = _make(job, tree, min(most, jobs()), progress)
+        make = replace(_make(job, tree, min(most, jobs()), progress), spent=spent or Spent())
         make.write_file(make.log.name, "")
         try:
             begin = time.monotonic()

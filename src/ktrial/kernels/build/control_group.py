@@ -1,8 +1,9 @@
 """A build's control group: what all of its processes take together has limits, where this system gives one.
 
 A limit of each process leaves a build as many times as much as it has processes. The group's is most of this
-system's memory, so that what a build takes beyond that ends the build, and nobody else's programs. In version
-2 of control groups processes lie in leaves: a group is made beside this process's own, or by root at the top.
+system's memory, so that what a build takes beyond that ends the build, and nobody else's programs. It counts
+the processor time of all of them, too: the parent of a sandbox is not told it. In version 2 of control groups
+processes lie in leaves: a group is made beside this process's own, or by root at the top.
 """
 
 import itertools
@@ -40,6 +41,20 @@ class ControlGroup:
         return ["sh", "-c", _ENTER, "sh", " ".join(map(str, self.directories)), *words]
 
     @property
+    def cpu_seconds(self) -> float | None:
+        """Processor time, user's and system's, of all that ran in it; None where this system counts none.
+
+        Of version 2 `usage_usec` in cpu.stat, of version 1 the nanoseconds of cpuacct.usage
+        (Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/cpuacct.rst).
+        """
+        for directory in self.directories:
+            if match := re.search(r"^usage_usec (\d+)$", _read(directory / "cpu.stat"), re.MULTILINE):
+                return int(match[1]) / 1e6
+            if nanoseconds := _read(directory / "cpuacct.usage"):
+                return int(nanoseconds) / 1e9
+        return None
+
+    @property
     def ran_out_of_memory(self) -> bool:
         """Whether a process of it was killed because the group had taken all that it may."""
         return any(
@@ -48,6 +63,18 @@ class ControlGroup:
             for name in ("memory.events", "memory.oom_control")
             if (match := re.search(r"^oom_kill (\d+)$", _read(directory / name), re.MULTILINE))
         )
+
+
+@dataclass
+class Spent:
+    """Processor time that several commands took, each in a group of its own."""
+
+    seconds: float | None = 0.0
+    """None: not all of them were counted."""
+
+    def add(self, seconds: float | None) -> None:
+        """Of one more command."""
+        self.seconds = None if seconds is None or self.seconds is None else self.seconds + seconds
 
 
 def most_memory() -> int:
@@ -84,7 +111,8 @@ class _Hierarchy:
 def _places() -> Iterator[_Hierarchy]:
     """Where a group may be made, with what is to be written there."""
     memory, processes = most_memory(), MOST_PROCESSES
-    own = dict(line.split(":", 2)[1:] for line in lines_of(_read(Path("/proc/self/cgroup"))))
+    lines = [line.split(":", 2)[1:] for line in lines_of(_read(Path("/proc/self/cgroup")))]
+    own = {controller: path for controllers, path in lines for controller in controllers.split(",")}
     for line in lines_of(_read(Path("/proc/self/mountinfo"))):
         mount, _, kind_and_options = line.partition(" - ")
         root, at = mount.split()[3:5]
@@ -92,6 +120,7 @@ def _places() -> Iterator[_Hierarchy]:
         for controller, limits in (
             ("memory", {"memory.limit_in_bytes": memory}),
             ("pids", {"pids.max": processes}),
+            ("cpuacct", {}),
         ):
             if kind == "cgroup" and controller in options.split(",") and controller in own:
                 yield _Hierarchy(Path(at) / os.path.relpath(own[controller], root), limits)

@@ -20,7 +20,7 @@ from ktrial.format.number_format import duration
 from ktrial.installation import cache_directory
 from ktrial.kernels import Progress
 from ktrial.kernels.build import sandbox
-from ktrial.kernels.build.control_group import control_group, most_memory
+from ktrial.kernels.build.control_group import Spent, control_group, most_memory
 from ktrial.kernels.build.sources import Tree
 from ktrial.kernels.errors import (
     BuildCutShort,
@@ -122,6 +122,8 @@ class Make:
     """ccache's directory, where the build is confined."""
     seen_at: Path | None = None
     """Where a confined build sees `home`; None: where it is. Some of its files name that place."""
+    spent: Spent = field(default_factory=Spent)
+    """What all its commands together took."""
 
     @property
     def build(self) -> Path:
@@ -212,10 +214,14 @@ class Make:
             if setpriv := shutil.which("setpriv"):
                 # If ktrial is killed, make must not go on in a directory that the next ktrial uses.
                 command = [setpriv, "--pdeathsig", "TERM", *command]
+            self.spent.add(None)
             return _watched(command, self.environment, inherited, None, *readers)
         confined = confinement.command(sandbox.until_closed(command), self.environment)
         with control_group() as group, sandbox.ending_pipe() as ends:
-            status = _watched(group.command(confined), self.environment, inherited, ends, *readers)
+            try:
+                status = _watched(group.command(confined), self.environment, inherited, ends, *readers)
+            finally:
+                self.spent.add(group.cpu_seconds)
             if status and group.ran_out_of_memory:
                 raise _HostFull(f"it took more than {most_memory() >> 20} MiB of memory")
             return status

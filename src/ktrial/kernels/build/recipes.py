@@ -34,6 +34,8 @@ class Recipe(Model):
     """Of everything that was asked, and of the source's content and the compiler then."""
     content: str
     """Of what was compiled: source, final configuration, flags, compiler. One content, one kernel."""
+    cpu_seconds: float | None = None
+    """What make and all that it ran took of the processors; None where nothing counted it."""
 
 
 def keep(recipe: Recipe) -> None:
