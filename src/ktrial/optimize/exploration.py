@@ -263,8 +263,8 @@ def _may_be_taken(name: str, configuration: Configuration, refused: list[Configu
     if not refused:
         return True
     beside = {item for refusal in refused for item in refusal.items()}
-    others = {item for item in configuration.items() if item[0] != name}
-    return len(refused) < _MOST_REFUSALS and not others <= beside
+    neighbours = {item for item in configuration.items() if item[0] != name}
+    return len(refused) < _MOST_REFUSALS and not neighbours <= beside
 
 
 # The first configurations of a search: each pair of values of two knobs is tried together, in few runs.
@@ -292,9 +292,9 @@ class Covering:
             _THIRDS if dimension.range else len(choices_of(dimension)) for dimension in self._dimensions
         ]
         self._open = np.zeros((len(counts), max(counts), len(counts), max(counts)), dtype=bool)
-        for one, here in enumerate(counts):
-            for other, there in enumerate(counts):
-                self._open[one, :here, other, :there] = one != other
+        for first, values in enumerate(counts):
+            for second, partners in enumerate(counts):
+                self._open[first, :values, second, :partners] = first != second
         self._counts = counts
 
     @property
@@ -327,8 +327,8 @@ class Covering:
             gains += self._open[at, cell]
             point[self._dimensions[at].name] = self._value(self._dimensions[at], cell)
         for names in self._encoding.groups.values():
-            one = names[int(self._rng.integers(len(names)))]
-            point = {name: value for name, value in point.items() if name == one or name not in names}
+            chosen = names[int(self._rng.integers(len(names)))]
+            point = {name: value for name, value in point.items() if name == chosen or name not in names}
         return self._encoding.space.only_changes(point)
 
     def _value(self, dimension: Dimension, cell: int) -> str:
@@ -403,9 +403,9 @@ class Screening:
         """The best without some of its knobs, as tells most of what they do; if nothing is sure, any row."""
         if not self._sure(surrogate, best):
             return self._row({})
-        kept = pruned(surrogate, best, _CERTAIN)
+        certain = pruned(surrogate, best, _CERTAIN)
         some = [
-            {name: value for name, value in best.items() if name in kept or self._rng.random() < 0.5}
+            {name: value for name, value in best.items() if name in certain or self._rng.random() < 0.5}
             for _ in range(_SUBSETS)
         ]
         held = [
@@ -453,10 +453,10 @@ def _most_telling(surrogate: Surrogate, best: Configuration, some: Sequence[Conf
     doubtful = [loss for loss in losses(surrogate, best) if abs(loss.mean) < _UNDECIDED * loss.deviation]
     rests = [without(best, effect.names) for effect in doubtful]
     border = np.array([effect.mean / max(effect.deviation, 1e-9) - BOLD.doubt for effect in doubtful])
-    weights, told = np.exp(-0.5 * (border / _NEAR) ** 2), np.zeros(len(some))
+    weights, reduction = np.exp(-0.5 * (border / _NEAR) ** 2), np.zeros(len(some))
     for response in surrogate.responses:
         _, covariance = response.gain([best, *rests, *some])
-        own = np.diag(covariance)[1 + len(rests) :] + response.strengths.noise**2
+        variance = np.diag(covariance)[1 + len(rests) :] + response.strengths.noise**2
         shared = covariance[0, 1 + len(rests) :] - covariance[1 : 1 + len(rests), 1 + len(rests) :]
-        told += weights @ (shared**2 / own)
-    return some[int(np.argmax(told))]
+        reduction += weights @ (shared**2 / variance)
+    return some[int(np.argmax(reduction))]

@@ -50,16 +50,16 @@ class Data:
 
 
 class Projection(NamedTuple):
-    """What two ranges come to together: how far one moved, less `slope` times how far the other did."""
+    """What two ranges come to together: how far the second moved, less `slope` times the first."""
 
-    one: int
-    two: int
+    first: int
+    second: int
     """Dimensions, both ranges."""
     slope: float
 
-    def of(self, one: Array, two: Array) -> Array:
+    def of(self, first: Array, second: Array) -> Array:
         """Of how far each moved from its default."""
-        return two - self.slope * one
+        return second - self.slope * first
 
 
 class InputScaling:
@@ -73,9 +73,9 @@ class InputScaling:
         spans = [dimension.range is not None for dimension in encoding.space.dimensions]
         self.spans = np.array(spans + [True] * len(projections))
         """Which dimensions, and projections after them, are ranges; shape (dimensions,)."""
-        self.own = np.array([self.place(at, value) for at, value in enumerate(defaults)])
+        self.default_places = np.array([self.place(at, value) for at, value in enumerate(defaults)])
         """The baseline's coordinates."""
-        self.origin = np.concatenate([self.own, np.zeros(len(projections))])
+        self.origin = np.concatenate([self.default_places, np.zeros(len(projections))])
         """The baseline's row."""
 
     def with_projection(self, projection: Projection) -> "InputScaling":
@@ -88,15 +88,18 @@ class InputScaling:
 
     def projected(self, table: Array) -> Array:
         """Coordinates with the projections beside them; what has them already is given back."""
-        if table.shape[1] > len(self.own) or not self.projections:
+        if table.shape[1] > len(self.default_places) or not self.projections:
             return table
-        moved = table - self.own
-        beside = [each.of(moved[:, each.one], moved[:, each.two]) for each in self.projections]
+        moved = table - self.default_places
+        beside = [
+            projection.of(moved[:, projection.first], moved[:, projection.second])
+            for projection in self.projections
+        ]
         return np.column_stack([table, *beside])
 
     def coordinates(self, configurations: Sequence[Mapping[str, str]]) -> Array:
         """Without projections; a choice has its number (0: the default). Shape (n, dimensions)."""
-        table = np.tile(self.own, (len(configurations), 1))
+        table = np.tile(self.default_places, (len(configurations), 1))
         for row, configuration in enumerate(configurations):
             for name, value in configuration.items():
                 at = self.encoding.index[name]
@@ -105,12 +108,12 @@ class InputScaling:
 
     def place(self, at: int, value: str) -> float:
         """A value's coordinate in the dimension, or its number."""
-        known = self._places[at]
-        if value not in known:
+        places = self._places[at]
+        if value not in places:
             dimension = self.encoding.space.dimensions[at]
             codes = self.encoding.codes.get(dimension.name, {})
-            known[value] = place_of(dimension, value) if dimension.range else float(codes[value])
-        return known[value]
+            places[value] = place_of(dimension, value) if dimension.range else float(codes[value])
+        return places[value]
 
 
 @dataclass(frozen=True)
@@ -227,19 +230,21 @@ class GaussianProcess:
         """The same for configurations whose coordinates are from these, told by their numbers."""
         frame, strengths = self.frame, self.strengths
         lengths = strengths.all_lengths(frame.spans)
-        tables, own = [], []
+        tables, variances = [], []
         for at, places in enumerate(levels):
             facts = {"origin": frame.origin[at], "length": lengths[at], "span": bool(frame.spans[at])}
             far = self.data.places[:, at]
             tables.append(1.0 + strengths.weights[at] * anchored(places, far, **facts))
-            own.append(1.0 + strengths.weights[at] * self._alone(places, at))
-        for at, each in enumerate(frame.projections, len(levels)):
-            one, two = (levels[way] - frame.own[way] for way in (each.one, each.two))
-            places = each.of(one[:, None], two[None, :]).ravel()
+            variances.append(1.0 + strengths.weights[at] * self._alone(places, at))
+        for at, projection in enumerate(frame.projections, len(levels)):
+            first, second = (
+                levels[way] - frame.default_places[way] for way in (projection.first, projection.second)
+            )
+            places = projection.of(first[:, None], second[None, :]).ravel()
             facts = {"origin": 0.0, "length": lengths[at], "span": True}
             tables.append(1.0 + strengths.weights[at] * anchored(places, self.data.places[:, at], **facts))
-            own.append(1.0 + strengths.weights[at] * self._alone(places, at))
-        return OnLevels(self, tables, own, [len(level) for level in levels])
+            variances.append(1.0 + strengths.weights[at] * self._alone(places, at))
+        return OnLevels(self, tables, variances, [len(level) for level in levels])
 
     def _estimates(self, between: Array, variances: Array) -> tuple[Array, Array]:
         within = between @ self.inverse.T
@@ -278,7 +283,7 @@ class OnLevels:
     process: GaussianProcess
     tables: Sequence[Array]
     """For each dimension: 1 + b k between its levels and the runs; shape (levels, runs)."""
-    own: Sequence[Array]
+    variances: Sequence[Array]
     """1 + b k of each level with itself."""
     counts: Sequence[int]
     """Levels of each dimension."""
@@ -286,15 +291,17 @@ class OnLevels:
     def estimates(self, numbers: NDArray[np.int64]) -> tuple[Array, Array]:
         """Mean and standard deviation of each log gain. `numbers`: of levels, shape (n, dimensions)."""
         scale = self.process.strengths.scale**2
-        product, own = self.tables[0][numbers[:, 0]], self.own[0][numbers[:, 0]]
+        product, variances = self.tables[0][numbers[:, 0]], self.variances[0][numbers[:, 0]]
         for at in range(1, numbers.shape[1]):
             product = product * self.tables[at][numbers[:, at]]
-            own = own * self.own[at][numbers[:, at]]
-        for at, each in enumerate(self.process.frame.projections, numbers.shape[1]):
-            both = numbers[:, each.one] * self.counts[each.two] + numbers[:, each.two]
+            variances = variances * self.variances[at][numbers[:, at]]
+        for at, projection in enumerate(self.process.frame.projections, numbers.shape[1]):
+            both = (
+                numbers[:, projection.first] * self.counts[projection.second] + numbers[:, projection.second]
+            )
             product = product * self.tables[at][both]
-            own = own * self.own[at][both]
-        return self.process._estimates(scale * (product - 1.0), scale * (own - 1.0))
+            variances = variances * self.variances[at][both]
+        return self.process._estimates(scale * (product - 1.0), scale * (variances - 1.0))
 
 
 # Fitting a Gaussian process to runs: weights and lengths of effects, drift, noise, and runs that count for
@@ -385,8 +392,8 @@ class Fit:
     def covariance(self, strengths: Strengths) -> Array:
         """Of the runs' scores."""
         effects = strengths.scale**2 * (self._factors(strengths)[0].prod(axis=0) - 1.0)
-        own = np.diag(strengths.noise**2 * self.excess)
-        return np.asarray(effects + strengths.drift**2 * self._time + self._known + own)
+        scatter = np.diag(strengths.noise**2 * self.excess)
+        return np.asarray(effects + strengths.drift**2 * self._time + self._known + scatter)
 
     def process(self, strengths: Strengths) -> GaussianProcess:
         """The model with these strengths."""
@@ -415,7 +422,7 @@ class Fit:
     def best_fitted(self, start: Strengths) -> Strengths:
         """The likeliest, from there and from the prior with short lengths: it has several hills."""
         short = replace(self.prior, lengths=_SHORT * self.prior.lengths)
-        ends = [self.fitted(each) for each in (start, short)]
+        ends = [self.fitted(begin) for begin in (start, short)]
         return min(ends, key=self.cost)
 
     def cost(self, strengths: Strengths) -> float:
@@ -443,9 +450,9 @@ class Fit:
         factors, slopes = self._factors(strengths)
         scale = strengths.scale**2
         product = scale * factors.prod(axis=0)
-        time, own = strengths.drift**2 * self._time, strengths.noise**2 * self.excess
+        time, scatter = strengths.drift**2 * self._time, strengths.noise**2 * self.excess
         covariance = product - scale + time + self._known
-        covariance[np.diag_indices_from(covariance)] += own
+        covariance[np.diag_indices_from(covariance)] += scatter
         root = np.linalg.cholesky(covariance)
         inverse = np.linalg.inv(root)
         inverse = inverse.T @ inverse
@@ -457,8 +464,8 @@ class Fit:
         spans = self._spans
         lengths = 0.5 * (slopes * shares[spans]).sum(axis=(1, 2)) * strengths.weights[spans]
         size = (slope * (product - scale)).sum()
-        rest = [(slope * time).sum(), float(np.diag(slope) @ own)]
-        gradient = -np.concatenate([[size], along, lengths, rest])
+        noises = [(slope * time).sum(), float(np.diag(slope) @ scatter)]
+        gradient = -np.concatenate([[size], along, lengths, noises])
         value = 0.5 * float(self.data.scores @ weights) + float(np.log(np.diag(root)).sum())
         unlikely, pull = self._prior_cost(logs)
         return value + unlikely, gradient + pull
@@ -534,17 +541,17 @@ def fit_projected(
     plain = fit(frame, data, noise, _without_projections(old) if old else None)
     if len(data.scores) < _FEWEST_RUNS:
         return plain
-    kept = old.frame.projections if old else ()
+    earlier = old.frame.projections if old else ()
     begins = []
-    for each in dict.fromkeys([*_projections(plain), *kept]):
-        begin = _begin(plain, data, noise, each)
-        begins.append(begin._replace(start=old.strengths) if old and each in kept else begin)
-    begins.sort(key=lambda each: each.cost(each.start))
+    for projection in dict.fromkeys([*_projections(plain), *earlier]):
+        begin = _begin(plain, data, noise, projection)
+        begins.append(begin._replace(start=old.strengths) if old and projection in earlier else begin)
+    begins.sort(key=lambda begin: begin.cost(begin.start))
     return _likeliest(plain, data, noise, begins[:_TRIED])
 
 
 def _likeliest(plain: GaussianProcess, data: Data, noise: float, begins: Sequence[_Begin]) -> GaussianProcess:
-    ends = [(each, each.fitting.fitted(each.start)) for each in begins]
+    ends = [(begin, begin.fitting.fitted(begin.start)) for begin in begins]
     if not ends:
         return plain
     best, strengths = min(ends, key=lambda end: end[0].cost(end[1]))
@@ -558,19 +565,19 @@ def _projections(plain: GaussianProcess) -> list[Projection]:
     """Of ranges that seem to do anything."""
     acts = plain.frame.spans & (plain.strengths.weights >= WEIGHT)
     pairs = itertools.combinations(np.flatnonzero(acts).tolist(), 2)
-    return [Projection(one, two, slope) for one, two in pairs for slope in _SLOPES]
+    return [Projection(first, second, slope) for first, second in pairs for slope in _SLOPES]
 
 
 def _begin(plain: GaussianProcess, data: Data, noise: float, projection: Projection) -> _Begin:
     """With the projection in place of what its ranges do by themselves."""
-    frame, known = plain.frame.with_projection(projection), plain.strengths
+    frame, strengths = plain.frame.with_projection(projection), plain.strengths
     fitting = _fitting(frame, plain, data, noise)
-    weights, lengths = known.weights.copy(), known.lengths.copy()
+    weights, lengths = strengths.weights.copy(), strengths.lengths.copy()
     ranges = np.cumsum(plain.frame.spans) - 1
-    for at in (projection.one, projection.two):
+    for at in (projection.first, projection.second):
         weights[at] = min(weights[at], fitting.prior.weights[at])
         lengths[ranges[at]] = fitting.prior.lengths[ranges[at]]
-    start = replace(known, weights=np.append(weights, _BEGIN), lengths=np.append(lengths, _ALONG))
+    start = replace(strengths, weights=np.append(weights, _BEGIN), lengths=np.append(lengths, _ALONG))
     return _Begin(projection, fitting, start)
 
 

@@ -41,7 +41,7 @@ class Lattice:
         self.encoding = encoding
         self.values = [list(_levels(dimension)) for dimension in encoding.space.dimensions]
         self._frame = frame
-        self._numbers = [{value: at for at, value in enumerate(each)} for each in self.values]
+        self._numbers = [{value: at for at, value in enumerate(values)} for values in self.values]
 
     @property
     def places(self) -> list[NDArray[np.float64]]:
@@ -71,7 +71,7 @@ class Lattice:
 
     def drawn(self, rng: np.random.Generator, count: int, *, at_default: float) -> Numbers:
         """At random; each dimension stays at its default with this probability."""
-        sizes = np.array([len(each) for each in self.values])
+        sizes = np.array([len(values) for values in self.values])
         table: Numbers = (rng.random((count, len(sizes))) * sizes).astype(np.int64)
         table[rng.random(table.shape) < at_default] = 0
         return table
@@ -100,12 +100,12 @@ class Lattice:
             rows.append(np.delete(table, row[at], axis=0))
         return np.concatenate(rows)
 
-    def plane(self, row: Numbers, one: int, two: int) -> Numbers:
+    def plane(self, row: Numbers, first: int, second: int) -> Numbers:
         """Every row that has any levels in these two dimensions, and is the same in all others."""
-        counts = len(self.values[one]), len(self.values[two])
+        counts = len(self.values[first]), len(self.values[second])
         table = np.tile(row, (counts[0] * counts[1], 1))
-        table[:, one] = np.repeat(np.arange(counts[0]), counts[1])
-        table[:, two] = np.tile(np.arange(counts[1]), counts[0])
+        table[:, first] = np.repeat(np.arange(counts[0]), counts[1])
+        table[:, second] = np.tile(np.arange(counts[1]), counts[0])
         return table
 
     def holding(self, table: Numbers) -> Numbers:
@@ -148,8 +148,8 @@ class Lattice:
             if self.encoding.space.dimensions[at].range is None:
                 columns.append((rng.random(count) * len(places)).astype(np.int64))
                 continue
-            wanted = places[row[at]] + _NEAR * rng.standard_normal(count)
-            columns.append(np.abs(places[None, :] - wanted[:, None]).argmin(axis=1))
+            targets = places[row[at]] + _NEAR * rng.standard_normal(count)
+            columns.append(np.abs(places[None, :] - targets[:, None]).argmin(axis=1))
         return np.stack(columns, axis=1)
 
     @cached_property
@@ -161,16 +161,16 @@ class Lattice:
         ]
         index = self.encoding.index
         return [
-            tuple(index[other] for names in groups if name in names for other in names if other in index)
+            tuple(index[near] for names in groups if name in names for near in names if near in index)
             for name in self.encoding.space.names
         ]
 
     def _number(self, at: int, value: str) -> int:
-        known = self._numbers[at]
-        if value not in known:
-            known[value] = len(self.values[at])
+        numbers = self._numbers[at]
+        if value not in numbers:
+            numbers[value] = len(self.values[at])
             self.values[at].append(value)
-        return known[value]
+        return numbers[value]
 
 
 def _levels(dimension: Dimension) -> Sequence[str]:
@@ -271,7 +271,9 @@ class Surrogate:
 
     def _fails(self, seen: Observation) -> bool:
         exact = [guard for guard in self.scores.goal.guards if guard.relation == "=="]
-        broken = (not each.keeps(seen.values[each.metric]) for each in exact if each.metric in seen.values)
+        broken = (
+            not limit.keeps(seen.values[limit.metric]) for limit in exact if limit.metric in seen.values
+        )
         return bool(self.scores.failure(seen)) or any(broken)
 
     def unsafe(self, seen: Observation) -> bool:
@@ -280,9 +282,9 @@ class Surrogate:
 
     def rougher(self) -> "Surrogate":
         """The same after the same runs, that takes what ranges do for less smooth than is likeliest."""
-        other = copy.copy(self)
-        other.responses = [rougher(response, self.noise) for response in self.responses]
-        return other
+        copied = copy.copy(self)
+        copied.responses = [rougher(response, self.noise) for response in self.responses]
+        return copied
 
     def safe(self, configuration: Configuration) -> bool:
         """Whether it is as likely to keep the guards, and to run, as an answer has to be."""
@@ -340,20 +342,20 @@ class Surrogate:
 
     def _along(self, row: Numbers) -> list[Numbers]:
         """Rows that differ in both ranges of a projection: along it no single step leads upwards."""
-        pairs = {(each.one, each.two) for response in self.responses for each in response.frame.projections}
-        return [self.lattice.plane(row, one, two) for one, two in sorted(pairs)]
+        pairs = {
+            (projection.first, projection.second)
+            for response in self.responses
+            for projection in response.frame.projections
+        }
+        return [self.lattice.plane(row, first, second) for first, second in sorted(pairs)]
 
     def distinct(self) -> list[Configuration]:
         """Every configuration that was run, and is not known to be unsafe."""
         bad = [run.configuration for run in self.seen if self.unsafe(run)]
         configurations: list[Configuration] = []
-        for each in self.seen:
-            if (
-                each.configuration
-                and each.configuration not in configurations
-                and each.configuration not in bad
-            ):
-                configurations.append(each.configuration)
+        for run in self.seen:
+            if run.configuration and run.configuration not in configurations and run.configuration not in bad:
+                configurations.append(run.configuration)
         return configurations
 
 
@@ -374,7 +376,7 @@ class _Worth:
         self._price = price
         places = surrogate.lattice.places
         self._responses = [response.on(places) for response in surrogate.responses]
-        self._limits = [(each, each.process.on(places)) for each in surrogate.limits.values()]
+        self._limits = [(limit, limit.process.on(places)) for limit in surrogate.limits.values()]
         self._risk = surrogate.risk.on(places) if surrogate.risk else None
 
     def expected(self, table: Numbers) -> Array:
@@ -402,9 +404,9 @@ class _Worth:
         return chance
 
     def _estimates(self, table: Numbers) -> tuple[Array, Array]:
-        estimates = [each.estimates(table) for each in self._responses]
-        mean = sum(each for each, _ in estimates) - self._price * (table != 0).sum(axis=1)
-        return np.asarray(mean), np.asarray(np.sqrt(sum(each**2 for _, each in estimates)))
+        estimates = [response.estimates(table) for response in self._responses]
+        mean = sum(mean for mean, _ in estimates) - self._price * (table != 0).sum(axis=1)
+        return np.asarray(mean), np.asarray(np.sqrt(sum(deviation**2 for _, deviation in estimates)))
 
 
 def _below(far: Array) -> Array:
@@ -454,6 +456,6 @@ def _ratios(surrogate: Surrogate, gains: np.ndarray) -> tuple[float, float]:
 
 def _beaten(gains: np.ndarray, at: int, margin: float) -> bool:
     """Whether another one is at least as good in both, and better by half a margin in one."""
-    others = np.delete(gains, at, axis=0)
-    as_good = (others >= gains[at]).all(axis=1)
-    return bool((as_good & (others > gains[at] + 0.5 * margin).any(axis=1)).any())
+    rivals = np.delete(gains, at, axis=0)
+    as_good = (rivals >= gains[at]).all(axis=1)
+    return bool((as_good & (rivals > gains[at] + 0.5 * margin).any(axis=1)).any())

@@ -39,9 +39,9 @@ class Factors(NamedTuple):
     """Shapes; arrays of one shape each."""
 
     kind: Ints
-    one: Ints
+    first: Ints
     """The dimension."""
-    two: Ints
+    second: Ints
     """A ridge's other one; else the same."""
     place: Array
     """Where it is highest, where a step is, or the number of the choice."""
@@ -52,21 +52,21 @@ class Factors(NamedTuple):
 
     def at(self, *where: Any) -> "Factors":
         """Some of them, as numpy indexes."""
-        return Factors._make(each[where] for each in self)
+        return Factors._make(factor[where] for factor in self)
 
     def put(self, where: tuple[Any, ...], values: "Factors") -> None:
         """Replace some."""
-        for own, new in zip(self, values, strict=True):
-            own[where] = new
+        for old, new in zip(self, values, strict=True):
+            old[where] = new
 
     def copy(self) -> "Factors":
         """Of their own."""
-        return Factors._make(each.copy() for each in self)
+        return Factors._make(factor.copy() for factor in self)
 
 
 def either(where: Flags, these: Factors, those: Factors) -> Factors:
     """These where it is true, else those."""
-    return Factors._make(np.where(where, one, other) for one, other in zip(these, those, strict=True))
+    return Factors._make(np.where(where, this, that) for this, that in zip(these, those, strict=True))
 
 
 def no_factors(*shape: int) -> Factors:
@@ -81,7 +81,7 @@ class Shapes:
     def __init__(self, frame: InputScaling) -> None:
         dimensions = frame.encoding.space.dimensions
         codes = frame.encoding.codes
-        self.origin = frame.own
+        self.origin = frame.default_places
         """The baseline's row."""
         self.levels = np.array(
             [0 if dimension.range else len(codes[dimension.name]) for dimension in dimensions]
@@ -94,13 +94,13 @@ class Shapes:
         shape, levels = knobs.shape, self.levels[knobs]
         bump = rng.random(shape) < _BUMPS
         kind = np.where(levels > 0, VALUE, np.where(bump, BUMP, STEP))
-        two = knobs.copy()
+        second = knobs.copy()
         if len(self._spans) > 1:
-            other = self._spans[rng.integers(0, len(self._spans), shape)]
-            ridge = (levels == 0) & (rng.random(shape) < _RIDGES) & (other != knobs)
-            kind, two = np.where(ridge, RIDGE, kind), np.where(ridge, other, knobs)
+            partner = self._spans[rng.integers(0, len(self._spans), shape)]
+            ridge = (levels == 0) & (rng.random(shape) < _RIDGES) & (partner != knobs)
+            kind, second = np.where(ridge, RIDGE, kind), np.where(ridge, partner, knobs)
         return Factors(
-            kind, knobs, two, self._places(rng, kind, knobs), _widths(rng, kind), _slopes(rng, shape)
+            kind, knobs, second, self._places(rng, kind, knobs), _widths(rng, kind), _slopes(rng, shape)
         )
 
     def _places(self, rng: np.random.Generator, kind: Ints, knobs: Ints) -> Array:
@@ -113,7 +113,7 @@ class Shapes:
         """A little: the same kind, of the same dimensions."""
         shape, chosen = old.kind.shape, old.kind == VALUE
         far = np.where(rng.random(shape) < 0.5, 0.05, 0.2) * rng.standard_normal(shape)
-        any_value = np.floor(rng.random(shape) * self.levels[old.one])
+        any_value = np.floor(rng.random(shape) * self.levels[old.first])
         wider = np.exp(np.where(rng.random(shape) < 0.6, 0.3 * rng.standard_normal(shape), 0.0))
         width = np.where(chosen, old.width, old.width * wider)
         turned = (old.kind == STEP) & (rng.random(shape) < 0.05)
@@ -139,13 +139,13 @@ class Shapes:
 
     def values(self, factors: Factors, rows: Array) -> Array:
         """What each is at these coordinates; 1 where there is none. Factors of shape (n,): (n, rows)."""
-        one = rows.T[factors.one]
+        along = rows.T[factors.first]
         ridge = factors.kind == RIDGE
         if ridge.any():
             moved = (rows - self.origin).T
-            beside = moved[factors.two] - factors.slope[:, None] * moved[factors.one]
-            one = np.where(ridge[:, None], beside, one)
-        far = (one - factors.place[:, None]) / factors.width[:, None]
+            beside = moved[factors.second] - factors.slope[:, None] * moved[factors.first]
+            along = np.where(ridge[:, None], beside, along)
+        far = (along - factors.place[:, None]) / factors.width[:, None]
         bell = np.exp(-0.5 * far**2)
         shaped = np.where((factors.kind == STEP)[:, None], 0.5 + 0.5 * np.tanh(0.5 * far), bell)
         return np.where((factors.kind == NONE)[:, None], 1.0, shaped)
@@ -308,8 +308,8 @@ class Chains:
     def _born(self, fresh: Factors) -> Factors:
         """Terms with as many factors as is likely."""
         sizes = np.searchsorted(np.cumsum(np.exp(_SIZES[1:])), self._rng.random(self._count)) + 1
-        kept = np.arange(FACTORS) < np.minimum(sizes, FACTORS)[:, None]
-        return fresh._replace(kind=np.where(kept, fresh.kind, 0))
+        present = np.arange(FACTORS) < np.minimum(sizes, FACTORS)[:, None]
+        return fresh._replace(kind=np.where(present, fresh.kind, 0))
 
     def _any(self, size: Ints) -> Ints:
         """The number of one of each term's factors."""
@@ -363,8 +363,8 @@ class Chains:
         root = np.linalg.cholesky(precision[:, None, None] * gram + np.eye(TERMS) / _HEIGHT**2)
         within = np.linalg.solve(root, (precision[:, None] * along)[:, :, None])[:, :, 0]
         size = np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1) + TERMS * math.log(_HEIGHT)
-        own = 0.5 * (len(self._runs.scores) - 1) * np.log(precision) - 0.5 * precision * self._squares
-        return np.asarray(own + 0.5 * (within**2).sum(axis=1) - size)
+        runs = 0.5 * (len(self._runs.scores) - 1) * np.log(precision) - 0.5 * precision * self._squares
+        return np.asarray(runs + 0.5 * (within**2).sum(axis=1) - size)
 
     def _simplicity(self, factors: Factors) -> Array:
         """The logarithm of how likely each sum is before any run."""
@@ -383,7 +383,7 @@ class Chains:
         edges = np.cumsum(weights) / weights.sum()
         chosen = np.searchsorted(edges, (np.arange(self._count) + self._rng.random()) / self._count)
         chosen = np.minimum(chosen, self._count - 1)
-        for each in (
+        for state in (
             *self.factors,
             self._columns,
             self._gram,
@@ -392,7 +392,7 @@ class Chains:
             self._likely,
             self._simple,
         ):
-            each[:] = each[chosen]
+            state[:] = state[chosen]
 
     def _heights(self) -> Array:
         """Drawn as the runs make them likely; shape (chains, terms)."""
@@ -405,11 +405,11 @@ class Chains:
 
 def acting(factors: Factors, dimensions: int) -> Flags:
     """Which are in any term of each sum; shape (sums, dimensions)."""
-    there = np.zeros((len(factors.kind), dimensions), dtype=np.bool_)
+    present = np.zeros((len(factors.kind), dimensions), dtype=np.bool_)
     rows, terms, at = np.nonzero(factors.kind)
-    there[rows, factors.one[rows, terms, at]] = True
-    there[rows, factors.two[rows, terms, at]] = True
-    return there
+    present[rows, factors.first[rows, terms, at]] = True
+    present[rows, factors.second[rows, terms, at]] = True
+    return present
 
 
 # The gain as sums of a few terms, by all runs: what is expected of configurations, and which knobs act.

@@ -54,7 +54,7 @@ def ridge(slope: float) -> Truth:
 @pytest.mark.parametrize("slope", [1.0, -1.0, 0.5])
 def test_ranges_that_must_go_along_with_each_other_have_a_projection(slope: float) -> None:
     (projection,) = learnt(ridge(slope)).responses[0].frame.projections
-    assert (projection.one, projection.two) == (0, 2)
+    assert (projection.first, projection.second) == (0, 2)
     assert projection.slope == slope
 
 
