@@ -108,8 +108,7 @@ def _row(
     theirs = f"{percent(1 + change['change'] / 100)} %{mark}"
     start = f"`{change['commit'][:12]}`", change["benchmark"], theirs
     if not outcome or "failed" in outcome:
-        unprepared = case.get("not_run") or change["not_remade"] or "not run yet"
-        reason = outcome["failed"] if outcome else unprepared
+        reason = outcome["failed"] if outcome else case.get("not_run") or change["not_remade"]
         return *start, "–", "–", _cell(reason), "–", "–"
     score = scored(change["change"], outcome["verdict"])
     ours = _rate(outcome["one"])
