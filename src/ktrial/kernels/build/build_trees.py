@@ -12,6 +12,8 @@
 A tree never moves, and builds see a copy where the first one lies: some of make's tools have the place in
 their dependencies, and all objects depend on these tools. It is changed in place into the next kernel: files
 that differ are written anew, with a new time stamp also where an old content comes back.
+
+A copy takes over the source of a tree that goes, if every build there was confined: none could write to it.
 """
 
 import json
@@ -23,7 +25,7 @@ import subprocess
 import time
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -32,6 +34,7 @@ from pydantic import ValidationError
 
 from ktrial.installation import cache_directory
 from ktrial.kernels import Progress
+from ktrial.kernels.build import sandbox
 from ktrial.kernels.build.patches import BuildSource
 from ktrial.kernels.build.recipes import keep_manifest, kept_manifest
 from ktrial.kernels.config import parse_config
@@ -74,6 +77,8 @@ class TreeRecord(Model):
     """Whether make ended with an error: what is there then waits for nobody."""
     kernel: str
     """The name of the kernel that was built."""
+    confined: bool = False
+    """Whether all builds in it were, so that nobody but ktrial has written to its source."""
     used: datetime
 
     def awaited(self, moment: datetime) -> bool:
@@ -131,6 +136,7 @@ class BuildTree:
 
     def write_record(self, need: Need, *, finished: bool, failed: bool = False) -> None:
         """Write down what it is used for."""
+        before = self.record()
         record = TreeRecord(
             family=need.source.family,
             base=need.source.snapshot.manifest.digest,
@@ -142,6 +148,7 @@ class BuildTree:
             finished=finished,
             failed=failed,
             kernel=need.kernel,
+            confined=not sandbox.problem() and (before is None or before.confined),
             used=datetime.now(UTC).replace(microsecond=0),
         )
         self.keep_record(record)
@@ -155,19 +162,65 @@ class BuildTree:
         path = self.build / ".config"
         return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
 
-    def copy_from(self, other: "BuildTree") -> None:
-        """Become a copy of a tree that is held, and that no build in this one can reach. Raises OSError."""
-        self.source.mkdir(parents=True)
+    def copy_from(self, other: "BuildTree", spare: "BuildTree | None" = None) -> None:
+        """Become a copy of a tree that is held, and that no build in this one can reach. Raises OSError.
+
+        `spare`: a tree of which only the source is left; that serves again.
+        """
         # No build may write to the source: its files can be the same ones. What builds write is copied.
-        entries = [path for path in other.source.iterdir() if path != other.build]
-        copy = ["cp", "--archive"]
-        subprocess.run([*copy, "--link", "--target-directory", self.source, "--", *entries], check=True)
-        whole = ["--reflink=auto", "--no-target-directory"]
-        subprocess.run([*copy, *whole, other.build, self.build], check=True)
+        if spare is not None:
+            spare.home.rename(self.home)
+            self._link_what_differs(other)
+        else:
+            self.source.mkdir(parents=True)
+            _copy([path for path in other.source.iterdir() if path != other.build], self.source, "--link")
+        self.build.mkdir()
+        products = [path for path in other.build.iterdir() if not _LINKED_ANYWAY.fullmatch(path.name)]
+        _copy(products, self.build, "--reflink=auto")
         (self.home / "place").write_text(str(other.place), encoding="utf-8")
-        for name in ("manifest.json", "pending.json", "tree.json"):
+        for name in ("manifest.json", "pending.json"):
             if (other.home / name).exists():
                 shutil.copy2(other.home / name, self.home / name)
+        if record := other.record():
+            self.keep_record(record.model_copy(update={"confined": True}))
+
+    def keep_source_alone(self) -> None:
+        """Delete all but the source and the list of its files: a tree no more, whoever is killed now."""
+        (self.home / "tree.json").unlink()
+        kept = {self.source, self.home / "manifest.json", self.home / "pending.json"}
+        _remove(self.build, *(path for path in self.home.iterdir() if path not in kept))
+
+    def _link_what_differs(self, other: "BuildTree") -> None:
+        """Make the source what a copy of the other's is: of each file a link to that one."""
+        before, after = (kept_manifest(tree.home / "manifest.json") for tree in (self, other))
+        assert before is not None, "else it would not be spare"
+        assert after is not None, "what is copied is whole"
+        # What was written here has a date of its own, also where it is the same again.
+        anew = set(self._paths_without_links()).union(after.differing(before), self._unsure())
+        for path in anew:
+            with suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
+                (self.source / path).unlink()
+        for directory in {(self.source / path).parent for path in anew}:
+            with suppress(OSError):  # not empty, or gone already
+                os.removedirs(directory)
+        for path in sorted(anew.intersection(after.files)):
+            target = self.source / path
+            for directory in reversed(target.parents):
+                if not directory.exists():
+                    directory.mkdir()
+                    directory.chmod(0o755)  # whatever the umask is: root's builds are another user's
+            os.link(other.source / path, target, follow_symlinks=False)
+
+    def _paths_without_links(self) -> list[str]:
+        """By findutils: 80,000 files take Python four times as long."""
+        find = ["find", ".", "-links", "1", "-not", "-type", "d", "-printf", "%P\\0"]
+        output = subprocess.run(find, cwd=self.source, check=True, capture_output=True).stdout
+        return [os.fsdecode(path) for path in output.split(b"\0") if path]
+
+    def _unsure(self) -> set[str]:
+        """Paths that a killed process was writing: they may hold the old content or the new one."""
+        pending = self.home / "pending.json"
+        return set(json.loads(pending.read_bytes())) if pending.exists() else set()
 
     def fill(self, source: BuildSource) -> frozenset[str]:
         """Make source/ hold this source, and return which files were written.
@@ -183,10 +236,8 @@ class BuildTree:
             self.build.mkdir()
             keep_manifest(manifest, self.home / "manifest.json")
             return frozenset(manifest.files)
-        # What a killed process was writing may hold the old content or the new one.
-        pending = self.home / "pending.json"
-        unsure = set(json.loads(pending.read_bytes())) if pending.exists() else set()
-        if paths := unsure.union(manifest.differing(before)):
+        if paths := self._unsure().union(manifest.differing(before)):
+            pending = self.home / "pending.json"
             write_atomically(pending, json.dumps(sorted(paths)))
             source.write(self.source, paths, rewrite=True)
             keep_manifest(manifest, self.home / "manifest.json")
@@ -222,15 +273,15 @@ def taken(need: Need, room: int, progress: Progress) -> Iterator[tuple[BuildTree
                     break
             else:
                 seed = stack.enter_context(_seed(need))
-                _make_room()
+                spare = stack.enter_context(_room_made(seed))
                 require_space(home, room + (disk_usage(seed.build) if seed else 0))
                 yield_tree, near = BuildTree(home / uuid.uuid4().hex[:12]), seed is not None
                 stack.enter_context(held(_lock(yield_tree), progress, ""))
                 if seed is not None:
                     progress("copying a build tree of the source without patches")
-                    yield_tree.copy_from(seed)
+                    yield_tree.copy_from(seed, spare)
                 if need.from_nothing:
-                    stack.callback(_delete, yield_tree)
+                    stack.callback(_remove, yield_tree.home)
         yield yield_tree, near
 
 
@@ -261,7 +312,7 @@ def new_tree(progress: Progress) -> Iterator[BuildTree]:
     home.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         with held(home / "choosing.lock", progress, "waiting for another ktrial that chooses a build tree"):
-            _make_room()
+            stack.enter_context(_room_made())
             tree = BuildTree(home / uuid.uuid4().hex[:12])
             stack.enter_context(held(_lock(tree), progress, ""))
         yield tree
@@ -340,22 +391,52 @@ def differing_options(first: str, second: str) -> int:
     return len(set(parse_config(first).items()) ^ set(parse_config(second).items()))
 
 
-def _make_room() -> None:
-    """Delete trees that were never whole, then the oldest, until one more may come; none in use."""
+@contextmanager
+def _room_made(seed: BuildTree | None = None) -> Iterator[BuildTree | None]:
+    """Delete trees that were never whole, then the oldest, until one more may come; none in use.
+
+    Of one that goes the source alone may be left, held, for a copy of `seed`.
+    """
     trees = sorted(_trees(), key=_age_key)
     sizes = {tree.home: disk_usage(tree.build) if tree.build.exists() else 0 for tree in trees}
-    for tree in trees:
-        if tree.record() is not None and len(sizes) < MOST_TREES and sum(sizes.values()) < MOST_BYTES:
-            continue
-        with held_if_free(_lock(tree)) as free:
-            if free:
-                _delete(tree)
-                sizes.pop(tree.home)
+    spare: BuildTree | None = None
+    with ExitStack() as stack:
+        for tree in trees:
+            if tree.record() is not None and len(sizes) < MOST_TREES and sum(sizes.values()) < MOST_BYTES:
+                continue
+            hold = stack.enter_context(ExitStack())
+            if not hold.enter_context(held_if_free(_lock(tree))):
+                continue
+            sizes.pop(tree.home)
+            if seed is not None and spare is None and _is_like(tree, seed):
+                tree.keep_source_alone()
+                spare = tree
+                continue
+            _remove(tree.home)
+            hold.close()
+        yield spare
 
 
-def _delete(tree: BuildTree) -> None:
+def _is_like(tree: BuildTree, seed: BuildTree) -> bool:
+    """Whether the tree's source can become the seed's by few links, and nobody else has written to it."""
+    record = tree.record()
+    if record is None or not record.confined:
+        return False
+    before, after = (kept_manifest(home / "manifest.json") for home in (tree.home, seed.home))
+    return before is not None and after is not None and len(after.differing(before)) <= _MANY_FILES
+
+
+_LINKED_ANYWAY = re.compile(r"vmlinux(?:\.o|\.unstripped)?|\.tmp_vmlinux.*")
+"""Most bytes of a build, which no change leaves as they are: a copy goes without them."""
+
+
+def _copy(paths: Iterable[Path], into: Path, *options: str) -> None:
+    subprocess.run(["cp", "--archive", *options, "--target-directory", into, "--", *paths], check=True)
+
+
+def _remove(*paths: Path) -> None:
     """By coreutils: 80,000 files take Python twice as long. What cannot be deleted stays."""
-    subprocess.run(["rm", "--recursive", "--force", "--", tree.home], check=False, stderr=subprocess.DEVNULL)
+    subprocess.run(["rm", "--recursive", "--force", "--", *paths], check=False, stderr=subprocess.DEVNULL)
 
 
 def _age_key(tree: BuildTree) -> tuple[bool, bool, bool, datetime]:
