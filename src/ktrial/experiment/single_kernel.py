@@ -8,23 +8,37 @@ measured once, and found again under `git bisect`.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ktrial import machines
 from ktrial.analysis.comparability import failures
 from ktrial.analysis.errors import AnalysisUsageError
+from ktrial.experiment.jobs import system_of
 from ktrial.experiment.observer import Observer
 from ktrial.experiment.resources import Resources, default_resources
 from ktrial.experiment.session import run
 from ktrial.kernels import Progress
-from ktrial.machines import Machine
+from ktrial.kernels.code_image import functions_at
+from ktrial.machines import Machine, TellsOfBoots
 from ktrial.model.comparison import FEWEST_BLOCKS
 from ktrial.model.design import Factor, FactorKind
 from ktrial.model.kernel import Kernel
 from ktrial.model.references import KernelRef
-from ktrial.model.study import REAL_MACHINES, MachineSettings, Measurement, Stopping, Study, StudyRecord, plan
+from ktrial.model.study import (
+    REAL_MACHINES,
+    MachineSettings,
+    Measurement,
+    Stopping,
+    Study,
+    StudyRecord,
+    plan,
+    treatments,
+)
 from ktrial.model.trial import Outcome, Trial
 from ktrial.store.store import Store
 from ktrial.store.study_rows import StoredStudy
 
 FACTOR = "kernel"
+_BOOTED = "booted"
+"""Of a study that is never stored: what is booted as in that one."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +93,12 @@ def measure(
 
     Trials that failed before are tried again. `made_by`: the command whose own study it is.
     """
-    study = Study(
+    study = _study(name, question, kernel, measurement, made_by)
+    return runs.run(study, {kernel.name: kernel})
+
+
+def _study(name: str, question: str, kernel: Kernel, measurement: Measurement, made_by: str) -> Study:
+    return Study(
         name=name,
         question=f"{question} Kernel: {kernel.name}, {kernel.release}, content {kernel.digest}.",
         machine=measurement.settings,
@@ -88,7 +107,20 @@ def measure(
         perturbations=measurement.perturbations,
         made_by=made_by,
     )
-    return runs.run(study, {kernel.name: kernel})
+
+
+def functions_in_boot(kernel: Kernel, measurement: Measurement, runs: Runs) -> frozenset[str]:
+    """The kernel's functions that its boot executes, until programs run; it is booted once more for that.
+
+    None on a machine that cannot tell. Raises MachineError, GuestEnded, KernelError.
+    """
+    machine = runs.machine or machines.find(measurement.settings.kind)
+    if not isinstance(machine, TellsOfBoots):
+        return frozenset()
+    machine.check()
+    study = _study(_BOOTED, _BOOTED, kernel, measurement, _BOOTED)
+    boot = system_of(study, treatments(study)[0], kernel, runs.resources)
+    return functions_at(kernel, machine.executed_in_boot(boot))
 
 
 def kernel_factor(*kernels: str) -> Factor:

@@ -207,6 +207,14 @@ class CodeImage:
         owners = (self._code[owner] for owner in set(self._owners(places).tolist()) if owner >= 0)
         return {self._own_name(name, address) for address, _, name in owners}
 
+    def at(self, addresses: Collection[int]) -> frozenset[str]:
+        """The functions in which these addresses lie; of those that share a name, which."""
+        places = np.array(sorted(addresses), dtype=np.uint64).astype(np.int64)
+        begins = {self._code[owner][0] for owner in set(self._owners(places).tolist()) if owner >= 0}
+        return frozenset(
+            self._own_name(name, address) for address, _, name in self._code if address in begins
+        )
+
     def changed_constants(self, after: "CodeImage") -> list[tuple[int, int]]:
         """Where texts and constants without a symbol differ, in two images in which nothing moved; each from
         where its text begins. Nothing where something moved.
@@ -424,6 +432,16 @@ def ways_to(kernel: Kernel, names: Iterable[str]) -> dict[str, Ways]:
     except (ELFError, ConstructError, OSError):
         return {}
     return {name: image.ways_to(name) for name in names if plain_name(name) in image.functions}
+
+
+def functions_at(kernel: Kernel, addresses: Collection[int]) -> frozenset[str]:
+    """The kernel's own functions in which these addresses lie. None where it has no symbols."""
+    if kernel.vmlinux is None or not addresses:
+        return frozenset()
+    try:
+        return code_image(kernel.vmlinux).at(addresses)
+    except (ELFError, ConstructError, OSError):
+        return frozenset()
 
 
 def copies_in(kernel: Kernel, names: Iterable[str]) -> dict[str, dict[int, str]]:

@@ -136,6 +136,18 @@ class PortableMachine(Protocol):
         ...
 
 
+@runtime_checkable
+class TellsOfBoots(Protocol):
+    """A machine that can tell which code a boot executes."""
+
+    def executed_in_boot(self, boot: Boot) -> frozenset[int]:
+        """Addresses at which the guest begins blocks of code, until its programs run. After `check`.
+
+        None where the emulator does not tell. Raises MachineError or GuestEnded.
+        """
+        ...
+
+
 class Machine(Protocol):
     """What the runner asks of a machine."""
 
@@ -221,6 +233,7 @@ __all__ = [
     "PreparationProgress",
     "RemoteMachine",
     "SpeakingTarget",
+    "TellsOfBoots",
     "find",
     "installed",
     "names",

@@ -15,7 +15,7 @@ from ktrial.file_digests import digest_of_file
 from ktrial.machines import PreparationProgress, guest_programs
 from ktrial.machines.errors import CannotLoadState, HostProblem, MachineError, MachineStopped, NoPluginHere
 from ktrial.machines.guest_programs import coalesce, lockstep, rewind
-from ktrial.machines.qemu import plugin, program
+from ktrial.machines.qemu import plugin, program, translated
 from ktrial.machines.qemu.boot import (
     BOARD,
     DEVICES,
@@ -35,7 +35,7 @@ from ktrial.machines.qemu.plugin import CacheShapes, NoPlugin, PluginBuild
 from ktrial.machines.qemu.plugin_counts import GeneratedCode, code_told, told_apart, with_ksymbols
 from ktrial.machines.qemu.process import Children, inherited_path, memory_file
 from ktrial.machines.qemu.program import Qemu
-from ktrial.machines.qemu.snapshot import SnapshotMachine, SnapshotSetup, SnapshotTarget, kallsyms
+from ktrial.machines.qemu.snapshot import SnapshotMachine, SnapshotSetup, SnapshotTarget, booted, kallsyms
 from ktrial.machines.qemu.snapshot_cache import SnapshotCache
 from ktrial.model.base import digest
 from ktrial.model.machine import NO_FILES, Boot, FileSet, MachineIdentity
@@ -293,6 +293,14 @@ class ExactMachine(SnapshotMachine):
     def prepare(self, boot: Boot, progress: PreparationProgress) -> None:
         """Boot once and keep a snapshot, unless there is one. Raises MachineError or GuestEnded."""
         self._ensure_snapshot(self._setup(boot, self.mode), progress)
+
+    def executed_in_boot(self, boot: Boot) -> frozenset[int]:
+        """See TellsOfBoots. One more boot, of which nothing is kept. Raises MachineError or GuestEnded."""
+        with memory_file("ktrial-translated") as out, memory_file("ktrial-ram") as ram:
+            setup = self._setup(boot, self.mode)
+            told = replace(setup, plugin=translated.arguments(out), inherited=(out,))
+            with booted(told, self._children, ram, lambda _action: None):
+                return translated.addresses(out)
 
     @contextmanager
     def start(self, boot: Boot, carried: FileSet = NO_FILES) -> Iterator[SnapshotTarget]:

@@ -291,6 +291,8 @@ class SeriesResult:
     """Patches whose kernels were built from nothing, too, and are the same bit by bit."""
     ways: Mapping[str, Ways] = field(default_factory=dict)
     """How those can be reached that ran nowhere, by name."""
+    booted: frozenset[str] | None = None
+    """Functions that the series changes and that a boot executes; None: nobody looked."""
 
     def cell(self, number: int, workload: str) -> SeriesCell | None:
         """The cell of a patch and a workload; None where the patch has no kernel of its own."""
@@ -300,6 +302,15 @@ class SeriesResult:
     def not_executed(self) -> tuple[str, ...]:
         """Functions that the series changes, and that ran nowhere."""
         return left_idle(self.selection.changed, self.executed)
+
+    @property
+    def only_booted(self) -> tuple[str, ...]:
+        """Of those the ones that only a boot executes, which is not measured: by what ran, else by where the
+        kernel keeps them.
+        """
+        at_boot = {name for name, way in self.ways.items() if way.at_boot}
+        known = at_boot if self.booted is None else self.booted
+        return tuple(name for name in self.not_executed if name in known)
 
     @property
     def executed_elsewhere(self) -> dict[str, tuple[str, ...]]:

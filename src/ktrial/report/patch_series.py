@@ -143,8 +143,13 @@ def _ways(result: SeriesResult) -> str:
             ways.append(f"{one_line(name)} through {_named(way.tables)}")
     more = f"; {len(ways) - _MOST_WAYS} more" if len(ways) > _MOST_WAYS else ""
     text = f" Programs reach {'; '.join(ways[:_MOST_WAYS])}{more}." if ways else ""
-    at_boot = [name for name, way in result.ways.items() if way.at_boot]
-    return f"{text} Only the boot runs {_named(at_boot)}, and no boot is measured." if at_boot else text
+    booted = result.only_booted
+    if not booted:
+        return text
+    if len(booted) == len(result.not_executed):
+        return f"{text} The boot executes {'it' if len(booted) == 1 else 'all of them'}, and is not measured."
+    number = f"{len(booted)} of these functions" if len(booted) > 1 else "one of these functions"
+    return f"{text} Only the boot executes {number}, and is not measured: {_named(booted)}."
 
 
 def _elsewhere(result: SeriesResult) -> str:

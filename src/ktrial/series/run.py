@@ -23,7 +23,7 @@ from ktrial.experiment.regression_check import (
     raised,
     rows_of,
 )
-from ktrial.experiment.single_kernel import Runs, failed, measure, problem_of
+from ktrial.experiment.single_kernel import Runs, failed, functions_in_boot, measure, problem_of
 from ktrial.fault_points import fault_point
 from ktrial.format import number_format
 from ktrial.kernels import Progress
@@ -55,6 +55,7 @@ from ktrial.series.selection import (
     with_tours,
 )
 from ktrial.store.store import Store
+from ktrial.target.errors import GuestEnded
 from ktrial.workloads.errors import WorkloadError
 from ktrial.workloads.tours import tour
 
@@ -156,8 +157,7 @@ class SeriesRun:
         measurement = replace(self.measurement, workloads=uses)
         comparing = _Comparing(self, measurement, built.steps, built.selection, built.coverage)
         result = replace(comparing.result(), built_again=built.again)
-        newest = next(step.kernel for step in reversed(built.steps) if step.kernel is not None)
-        result = replace(result, ways=ways_to(newest, result.not_executed[:_MOST_WAYS]))
+        result = self._with_ways(result)
         if not self.each_alone:
             return result, ()
         self.tell("each patch alone on the base")
@@ -170,6 +170,18 @@ class SeriesRun:
             self.runs.observer.progress_of(self.series.origin),
         )
         return result, one_by_one.of(built.steps, result.cells)
+
+    def _with_ways(self, result: SeriesResult) -> SeriesResult:
+        """How what did not run can be reached; a boot of the base and of the tip tells what that executes."""
+        kernels = [step.kernel for step in result.steps if step.kernel is not None]
+        ways = ways_to(kernels[-1], result.not_executed[:_MOST_WAYS])
+        if not result.not_executed:
+            return replace(result, ways=ways)
+        self.tell("base and tip: what a boot executes")
+        booted = booted_in((kernels[0], kernels[-1]), self.measurement, self.runs)
+        if booted is not None:
+            booted = booted.intersection(result.selection.changed)
+        return replace(result, ways=ways, booted=booted)
 
     def _check_builds(self, steps: Sequence[Step]) -> tuple[int, ...]:
         """The numbers of the patches whose kernels were built in an empty build tree, too.
@@ -516,6 +528,16 @@ def coverage(base: Kernel, uses: Iterable[WorkloadUse], measurement: Measurement
         elif profile := profile_in(record, use.label, runs):
             profiles.append((use, profile))
     return Coverage(tuple(profiles), not_run)
+
+
+def booted_in(kernels: Iterable[Kernel], measurement: Measurement, runs: Runs) -> frozenset[str] | None:
+    """The functions that a boot of one of these executes; None where the machine cannot tell."""
+    counted = counted_by_function(measurement)
+    try:
+        booted = [functions_in_boot(kernel, counted, runs) for kernel in dict.fromkeys(kernels)]
+    except (MachineError, GuestEnded):
+        return None
+    return frozenset().union(*booted) or None
 
 
 def find_telling(

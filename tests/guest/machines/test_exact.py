@@ -19,6 +19,7 @@ from tests.support.guests import (
 from ktrial.file_digests import digest_of_file
 from ktrial.kernels import kernel_registry
 from ktrial.kernels.modules import resolve
+from ktrial.kernels.symbols import parse_symbols
 from ktrial.machines import exact, guest_programs
 from ktrial.machines.errors import CannotSaveState, HostProblem
 from ktrial.machines.exact import OLDEST_FOR_CPUS, ExactMachine
@@ -55,6 +56,16 @@ def machine(snapshots: Path) -> ExactMachine:
 @pytest.fixture(scope="module")
 def reference(machine: ExactMachine, kernel: Kernel) -> tuple[StepResult, ...]:
     return perform(machine, boot_of(kernel), *STEPS)
+
+
+def test_a_boot_tells_which_code_it_executes(machine: ExactMachine, kernel: Kernel) -> None:
+    first, again = (machine.executed_in_boot(boot_of(kernel)) for _ in range(2))
+    assert first == again
+    with machine.instrumented(boot_of(kernel)) as target:
+        symbols = parse_symbols(target.kallsyms())
+    addresses = {symbol.name: symbol.address for symbol in symbols}
+    looked_at = ("start_kernel", "kernel_execve", "panic", "do_coredump")
+    assert [addresses[name] in first for name in looked_at] == [True, True, False, False]
 
 
 def test_the_workloads_ran(reference: tuple[StepResult, ...]) -> None:

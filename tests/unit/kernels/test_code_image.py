@@ -6,7 +6,7 @@ import pytest
 from tests.support.kernel_images import a_kernel_of
 from tests.support.scripted import a_kernel
 
-from ktrial.kernels.code_image import ways_to
+from ktrial.kernels.code_image import code_image, functions_at, ways_to
 from ktrial.model.kernel import Ways
 
 CODE = """
@@ -48,6 +48,16 @@ def test_code_of_the_boot_is_reached_by_no_program(tmp_path: Path) -> None:
         tmp_path, "boot", inserted=f"{section} int begins(int task) {{ return pick(task) ^ 9; }}"
     )
     assert [way.at_boot for way in ways_to(kernel, ["begins", "pick"]).values()] == [True, False]
+
+
+def test_addresses_tell_which_functions_they_lie_in(tmp_path: Path) -> None:
+    kernel = a_kernel_of(tmp_path, "at", inserted=CODE.format(splice="jumps"))
+    assert kernel.vmlinux is not None
+    image = code_image(kernel.vmlinux)
+    (middle,), (deep,) = image.functions["middle"], image.functions["deep"]
+    inside = deep.address + len(deep.body) - 1
+    assert functions_at(kernel, {middle.address, inside, 0xFE05B}) == {"middle", "deep"}
+    assert functions_at(kernel, ()) == functions_at(a_kernel(), {middle.address}) == frozenset()
 
 
 @pytest.mark.parametrize("vmlinux", [None, "vmlinux"])

@@ -171,8 +171,40 @@ def test_how_to_run_what_did_not_run_is_said() -> None:
     result = replace(result_of(Selection(tuple(ways)), ()), ways=ways)
     assert exercised(result).endswith(
         "Programs reach pipe_fcntl by the system call fcntl; pipe_poll through pipefifo_fops; tee_one by the "
-        "system calls tee, splice. Only the boot runs start_kernel, and no boot is measured."
+        "system calls tee, splice. Only the boot executes one of these functions, and is not measured: "
+        "start_kernel."
     )
+
+
+@pytest.mark.parametrize(
+    ("changed", "ran", "booted", "said"),
+    [
+        (("a", "b", "c"), {"a"}, {"a", "b"}, "executes one of these functions, and is not measured: b."),
+        (
+            ("a", "b", "c", "d"),
+            {"a"},
+            {"b", "c"},
+            "2 of these functions, and is not measured: b, c.",
+        ),
+        (("a", "b"), {"a"}, {"b"}, "no workload: b. The boot executes it, and is not measured."),
+        (("a", "b", "c"), {"a"}, {"b", "c"}, "The boot executes all of them, and is not measured."),
+        (("a", "b"), {"a"}, set(), "is executed by no workload: b."),
+        (("a", "b"), {"a", "b"}, {"b"}, "All 2 functions that this series changes are executed by"),
+    ],
+)
+def test_what_only_a_boot_executes_is_told_apart(
+    changed: tuple[str, ...], ran: set[str], booted: set[str], said: str
+) -> None:
+    result = replace(result_of(Selection(changed), ran), booted=frozenset(booted))
+    assert said in exercised(result).replace("\u00a0", " ")
+    assert set(result.only_booted) == booted - ran
+
+
+def test_by_a_boot_that_was_looked_at_code_that_only_it_could_run_did_not_run() -> None:
+    ways = {"start_kernel": Ways(at_boot=True)}
+    result = replace(result_of(Selection(("start_kernel",)), ()), ways=ways)
+    assert result.only_booted == ("start_kernel",)
+    assert replace(result, booted=frozenset()).only_booted == ()
 
 
 def shared(use_and_profile: tuple[WorkloadUse, Profile], **copies: int) -> tuple[WorkloadUse, Profile]:

@@ -437,6 +437,7 @@ def as_json(result: SeriesResult, command: str, alone: Sequence[Alone] = ()) -> 
         "exercised": exercised(result),
         "functions": list(result.selection.changed),
         "not_executed": list(result.not_executed),
+        "only_booted": list(result.only_booted),
         "executed_elsewhere": {name: list(labels) for name, labels in result.executed_elsewhere.items()},
         "shared_names": list(result.shared_names),
         "ways": {name: way.model_dump(mode="json") for name, way in result.ways.items()},
