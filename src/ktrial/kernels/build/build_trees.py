@@ -78,7 +78,7 @@ class TreeRecord(Model):
     kernel: str
     """The name of the kernel that was built."""
     confined: bool = False
-    """Whether all builds in it were, so that nobody but ktrial has written to its source."""
+    """Of strangers' trees: whether all builds in it were, so that nobody has written to its source."""
     used: datetime
 
     def awaited(self, moment: datetime) -> bool:
@@ -148,14 +148,14 @@ class BuildTree:
             finished=finished,
             failed=failed,
             kernel=need.kernel,
-            confined=not sandbox.problem() and (before is None or before.confined),
+            confined=need.domain != OWN and not sandbox.problem() and (before is None or before.confined),
             used=datetime.now(UTC).replace(microsecond=0),
         )
         self.keep_record(record)
 
     def keep_record(self, record: TreeRecord) -> None:
         """Write down what it was used for."""
-        write_atomically(self.home / "tree.json", record.model_dump_json())
+        write_atomically(self.home / "tree.json", record.model_dump_json(exclude_defaults=True))
 
     def config(self) -> str:
         """The configuration of its last build; empty where there is none."""
