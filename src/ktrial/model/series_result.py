@@ -190,7 +190,7 @@ class StepState(StrEnum):
     BUILT = "built"
     """It is another kernel than the one before."""
     NOT_COMPILED = "not compiled"
-    """It changes nothing that this configuration compiles: nothing was built."""
+    """It changes nothing that this configuration compiles: nothing is built where a build tree tells that."""
     SAME_IMAGE = "same image"
     """It was built, and loads the same bytes as the one before, line numbers of warnings apart."""
     NOT_CONFIGURED = "not configurable"

@@ -25,6 +25,7 @@ from ktrial.text_lines import lines_of
 Boots = Callable[[Kernel], str]
 """Whether a kernel boots: why not, in one sentence; empty where it does."""
 Told = Callable[[str], None]
+_NOTHING_COMPILED = "nothing of it is compiled in this configuration"
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,7 @@ class Forward:
         if self.builder.cached(request) is None and self.builder.compiles_the_same(
             before, request, self.progress
         ):
-            return "nothing of it is compiled in this configuration"
+            return _NOTHING_COMPILED
         return ""
 
     def _kernel(self, request: Build) -> Kernel | Failure:
@@ -164,6 +165,12 @@ class Forward:
         options, notes = option_steps(newest, kernel), _inexact(newest, kernel)
         self._newest = kernel
         if same_image(last.kernel, kernel):
+            before = None if options or self._pending else last.build
+            if before and self.builder.compiles_the_same(build, before, self.progress):
+                # Nobody could say so earlier: the build tree of the step before was gone, or in use.
+                return Step(
+                    patch, StepState.NOT_COMPILED, last.kernel, build, _NOTHING_COMPILED, cpu_seconds=seconds
+                )
             why = (
                 "the configuration leaves it out"
                 if any(option.brought for option in options)

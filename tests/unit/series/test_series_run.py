@@ -16,6 +16,7 @@ from ktrial.analysis.attribution.decomposition import explain
 from ktrial.cli.running.series import as_json
 from ktrial.experiment.errors import TrialsNotMeasured
 from ktrial.experiment.resources import Builder
+from ktrial.kernels import Progress
 from ktrial.kernels.build.make import remember_build
 from ktrial.kernels.errors import KernelError, OptionNotTaken
 from ktrial.kernels.patch_series import series_in_quilt
@@ -144,6 +145,28 @@ def test_each_build_has_its_processor_time_and_what_was_not_built_has_none(tmp_p
     answer = as_json(result, "ktrial series")
     assert answer["base_cpu_seconds"] == 100.0
     assert [patch["cpu_seconds"] for patch in answer["patches"]] == [None, 102.0, None, 103.0]
+
+
+class AfterwardsOnly(SeriesBuilder):
+    """A build tree that is in use: only after a build of its own it tells what has read nothing."""
+
+    @property
+    def builder(self) -> Builder:
+        return replace(super().builder, compiles_the_same=self.compiles_the_same)
+
+    def compiles_the_same(self, before: Build, wanted: Build, _progress: Progress) -> bool:
+        is_off = {name for name in (*names_in(before.patches), *names_in(wanted.patches)) if "off" in name}
+        return len(before.patches) > len(wanted.patches) and bool(is_off)
+
+
+@pytest.mark.parametrize(("name", "state"), [("noop-off", "not compiled"), ("noop", "same image")])
+def test_what_nothing_reads_is_not_compiled_whether_that_is_known_before_its_build_or_after(
+    name: str, state: str, tmp_path: Path
+) -> None:
+    with open_store(str(tmp_path / "x.db")) as store:
+        result = asked(tmp_path, store, name, "cost-fork-7", builder=AfterwardsOnly()).run()
+    assert states(result) == [state, "built"]
+    assert differences(result, "fork") == {2: 7}
 
 
 @pytest.mark.parametrize(("name", "state"), [("broken", "does not build"), ("panic", "does not boot")])
