@@ -19,7 +19,7 @@ the differences are stored with the study while the kernels are at hand
 (`ktrial.analysis.kernel_diff.remember`).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -367,4 +367,19 @@ def unreached(
                 text=f"{text}{options}",
                 advice="the verdicts say nothing about it: switch on what it brings (options in "
                 "[kernels.NAME]), or take workloads that run it",
+            )
+
+
+def uncontended(reach: Reach, workloads: Iterable[str]) -> Iterator[DataWarning]:
+    """What is to be said of workloads, by their labels, in which a change was found to cost nothing."""
+    for label in dict.fromkeys(workloads):
+        names = reach.locking.get(label, ())
+        if names:
+            more = [f"{len(names) - _MOST_NAMED} more"] if len(names) > _MOST_NAMED else []
+            yield DataWarning(
+                kind=WarningKind.SEVERAL_CPUS,
+                text=f"{label}: the change is in code that locks memory or takes locks "
+                f"({listed((*names[:_MOST_NAMED], *more))}): no count has what CPUs lose that share a cache "
+                "line or wait for each other",
+                advice="where they do, measure it on real ones",
             )

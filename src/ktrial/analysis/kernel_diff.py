@@ -4,10 +4,11 @@ And what differs between a study's kernels: worked out once while they are at ha
 """
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import islice
 
+from ktrial.analysis.attribution.subsystems import subsystem
 from ktrial.analysis.kernel_confounds import kernel_digests
 from ktrial.kernels import Progress, kernel_registry, silent
 from ktrial.kernels.build.patches import paths_in, text_of
@@ -25,6 +26,7 @@ from ktrial.kernels.kernel_difference import (
     side_of,
 )
 from ktrial.kernels.kernel_registry import obtain
+from ktrial.kernels.symbols import function_files
 from ktrial.model.kernel import (
     CodeDifference,
     Kernel,
@@ -46,6 +48,8 @@ from ktrial.store.store import Store
 
 _MOST_NAMED = 5
 """Functions that are named of those that differ."""
+_LOCKS = "locks"
+"""The subsystem of what takes them and gives them back."""
 
 
 @dataclass
@@ -292,26 +296,74 @@ def with_reach(
         and not {Respect.VERSION, Respect.SOURCE}.intersection(difference.respects)
     )
     if built and not updates["same_image"] and (code := code_difference(before, after)):
-        updates["reach"] = reach(code, profiles)
+        updates["reach"] = reach(code, profiles, _locking(before) | _locking(after))
     return difference.model_copy(update=updates)
 
 
-def reach(code: CodeDifference, profiles: Mapping[str, tuple[Sequence[Profile], Sequence[Profile]]]) -> Reach:
-    """In which workloads a function ran that differs, on one of the two kernels."""
+def reach(
+    code: CodeDifference,
+    profiles: Mapping[str, tuple[Sequence[Profile], Sequence[Profile]]],
+    locking: Set[str] = frozenset(),
+) -> Reach:
+    """In which workloads a function ran that differs, on one of the two kernels.
+
+    `locking`: functions of the images that lock memory.
+    """
     differing = frozenset(code.functions)
     ran = {
-        label: any(
-            function.instructions and called(function.symbol, function.module) in differing
-            for profile in (*of_one, *of_other)
-            for function in profile.region.functions
-        )
+        label: differing & _run_in((*of_one, *of_other))
         for label, (of_one, of_other) in profiles.items()
         if of_one and of_other
     }
+    locks = {label: _taking_locks(names, profiles[label], locking) for label, names in ran.items()}
     return Reach(
         functions=len(code.functions),
         data=len(code.data),
         named=(code.functions or code.data)[:_MOST_NAMED],
-        ran=tuple(label for label, has_run in ran.items() if has_run),
-        not_run=tuple(label for label, has_run in ran.items() if not has_run),
+        ran=tuple(label for label, names in ran.items() if names),
+        not_run=tuple(label for label, names in ran.items() if not names),
+        locking={label: names for label, names in locks.items() if names},
     )
+
+
+def _locking(kernel: Kernel) -> frozenset[str]:
+    with contextlib.suppress(KernelError):
+        return function_files(kernel).locking
+    return frozenset()
+
+
+def _run_in(profiles: Iterable[Profile]) -> set[str]:
+    return {
+        called(function.symbol, function.module)
+        for profile in profiles
+        for function in profile.region.functions
+        if function.instructions
+    }
+
+
+def _taking_locks(
+    changed: Set[str], sides: tuple[Sequence[Profile], Sequence[Profile]], locking: Set[str]
+) -> tuple[str, ...]:
+    """Those whose own code locks memory (atomic counts, references), that call what does (a spin lock's code
+    is a function), or that call on one side only what takes a lock: then it is taken elsewhere, as while
+    another one is held.
+    """
+    old, new = (_calls(side) for side in sides)
+    calls = old | new
+    locks = {name for name in locking if subsystem(name) == _LOCKS}
+    takes = locking | {caller for caller, callee in calls if callee in locks}
+    moved = {caller for caller, callee in old ^ new if callee in takes}
+    return tuple(sorted(changed & (takes | moved)))
+
+
+def _calls(profiles: Iterable[Profile]) -> set[tuple[str, str]]:
+    """Who called whom: caller and callee, where calls were followed."""
+    pairs = set()
+    for region in (profile.region for profile in profiles):
+        names = [called(function.symbol, function.module) for function in region.functions]
+        nodes = region.nodes or ()
+        for node in nodes[2:]:
+            caller = nodes[node.parent].function
+            if caller >= 0 and node.function >= 0:
+                pairs.add((names[caller], names[node.function]))
+    return pairs

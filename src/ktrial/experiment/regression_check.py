@@ -8,7 +8,7 @@ decided. A change for the better is always within.
 import difflib
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -19,7 +19,7 @@ from ktrial.analysis.errors import AnalysisError, AnalysisUsageError
 from ktrial.analysis.history.regressions import accepted_ratio, harm, regressions
 from ktrial.analysis.history.series import history
 from ktrial.analysis.history.stored_numbers import stored_numbers
-from ktrial.analysis.kernel_confounds import unreached
+from ktrial.analysis.kernel_confounds import uncontended, unreached
 from ktrial.analysis.kernel_diff import difference_of, with_reach
 from ktrial.analysis.result import load_record, result
 from ktrial.analysis.store_queries import profile_of
@@ -52,11 +52,12 @@ from ktrial.model.regression_check import CheckedMetric, Decision, RegressionChe
 from ktrial.model.study import Measurement, StudyRecord
 from ktrial.model.trial import Provenance, Trial
 from ktrial.model.warnings import DataWarning, WarningKind
-from ktrial.model.workload import STRING_BYTES, Direction, Mode, Sample, WorkloadUse
+from ktrial.model.workload import STRING_BYTES, CountedBy, Direction, Mode, Sample, WorkloadUse
 from ktrial.stats.verdict_rules import held_together
 from ktrial.store.errors import StoreDamaged
 from ktrial.store.store import Store
 from ktrial.store.study_rows import StoredStudy
+from ktrial.workloads.later_start import begins_later
 
 DEFAULT_LIMIT = 0.01
 FLOOR = 0.003
@@ -158,6 +159,7 @@ def check(
     reach = None if same else _reach(baseline, kernel, measurement, tested, runs.store)
     if reach:
         warnings = (*warnings, *unreached(reach, subject=f"the step to {kernel.name}"))
+        warnings = (*warnings, *uncontended(reach, _that_find_nothing(rows)))
     rows = tuple(judged_by_reach(row, reach, same=same) for row in rows)
     return RegressionCheck(
         *about,
@@ -168,6 +170,16 @@ def check(
         study_id=tested.id,
         reach=reach,
     )
+
+
+def _that_find_nothing(rows: Iterable[CheckedMetric]) -> list[str]:
+    """Workloads, by their labels, none of whose metrics differs."""
+    differing = {row.comparison.workload for row in rows if row.comparison.verdict not in _NO_DIFFERENCE}
+    labels = dict.fromkeys(row.comparison.workload for row in rows)
+    return [label for label in labels if label not in differing]
+
+
+_NO_DIFFERENCE = frozenset({Verdict.EQUIVALENT, Verdict.IDENTICAL})
 
 
 def judged_by_reach(row: CheckedMetric, reach: Reach | None, *, same: bool) -> CheckedMetric:
@@ -440,25 +452,57 @@ def routed(
     one for each CPU.
 
     `whole`: of all workloads, and raises as `check` does; else of those whose difference rests on functions
-    that lock memory, and those of several tasks that find none though code ran that differs: what tasks cost
-    each other no single CPU shows. Then a machine that is not to be had here is a note.
+    that lock memory, and those of several tasks that find none though code ran that differs, on one CPU or on
+    several: what tasks cost each other no single CPU shows. Then a machine that is not to be had here is a
+    note.
     """
     if checked.decision is Decision.NOT_RUN:
         return checked
     resting = {row.comparison.workload for row in checked.rows if rests_on_locks(row.locking_share)}
-    resting |= {use.label for use in measurement.workloads if _may_contend(use, checked, runs)}
-    uses = tuple(use for use in measurement.workloads if whole or use.label in resting)
-    if not uses:
-        return checked
-    contended = on_several(measurement, uses)
+    counted = [use for use in measurement.workloads if not (use.command and begins_later(use.command))]
+    resting |= {use.label for use in counted if _may_contend(use, checked, runs)}
+    silent = tuple(use for use in counted if _is_silent(use, checked, runs))
     try:
+        reach = _reach_on_several(kernel, older, measurement, silent, runs)
+        resting |= set(reach.ran if reach else ())
+        uses = tuple(use for use in counted if whole or use.label in resting)
+        if not uses:
+            return checked
+        contended = on_several(measurement, uses)
         several = check(kernel, of_kernel(older, contended, runs), contended, limits, runs)
     except (MachineError, AnalysisError, TrialsNotMeasured) as error:
         if whole:
             raise
-        note = not_on_several(resting, error)
+        note = not_on_several(resting or {use.label for use in silent}, error)
         return replace(checked, warnings=(*checked.warnings, note))
-    return replace(checked, on_several=replace(several, cpus=ROUTE_CPUS))
+    if rows := tuple(judged_by_reach(row, reach, same=False) for row in several.rows):
+        several = replace(several, rows=rows, decision=worst(row.decision for row in rows))
+    warnings = tuple(_without_contended(checked, several))
+    return replace(checked, warnings=warnings, on_several=replace(several, cpus=ROUTE_CPUS))
+
+
+def _without_contended(checked: RegressionCheck, several: RegressionCheck) -> Iterator[DataWarning]:
+    """The warnings, without that of what several CPUs are now known to have of the change."""
+    nothing = set(_that_find_nothing(checked.rows)) & set(_that_find_nothing(several.rows))
+    before, after = (
+        list(uncontended(checked.reach, labels)) if checked.reach else []
+        for labels in (_that_find_nothing(checked.rows), nothing)
+    )
+    yield from (warning for warning in checked.warnings if warning not in before or warning in after)
+
+
+def _reach_on_several(
+    kernel: Kernel, older: Kernel, measurement: Measurement, uses: tuple[WorkloadUse, ...], runs: Runs
+) -> Reach | None:
+    """Whether code that differs runs in these on several CPUs, where one runs none of it: tasks on other CPUs
+    are interrupted, waited for and woken. Counted by function, once. None where there are no such workloads.
+    """
+    if not uses:
+        return None
+    once = replace(on_several(measurement, uses), perturbations=1)
+    counted = replace(once, settings=once.settings.model_copy(update={"count": CountedBy.PLUGIN}))
+    tested = measure(CHECK, QUESTION, kernel, counted, runs, CHECK)
+    return _reach(of_kernel(older, counted, runs), kernel, counted, tested, runs.store)
 
 
 def on_several(measurement: Measurement, uses: tuple[WorkloadUse, ...]) -> Measurement:
@@ -479,11 +523,19 @@ def not_on_several(labels: Iterable[str], error: KtrialError) -> DataWarning:
 
 def _may_contend(use: WorkloadUse, checked: RegressionCheck, runs: Runs) -> bool:
     """Whether tasks that work side by side ran code that differs, and one CPU finds no difference."""
+    ran = use.label in checked.reached and use.label in _that_find_nothing(checked.rows)
+    return ran and _has_tasks(use, runs)
+
+
+def _is_silent(use: WorkloadUse, checked: RegressionCheck, runs: Runs) -> bool:
+    """Whether tasks that work side by side ran no code that differs on one CPU."""
+    decisions = {row.decision for row in checked.rows if row.comparison.workload == use.label}
+    return decisions == {Decision.NOT_EXECUTED} and _has_tasks(use, runs)
+
+
+def _has_tasks(use: WorkloadUse, runs: Runs) -> bool:
     parameters = runs.resources.workload(use).description.parameters
-    if use.label not in checked.reached or all(parameter.name != _TASKS for parameter in parameters):
-        return False
-    verdicts = {row.comparison.verdict for row in checked.rows if row.comparison.workload == use.label}
-    return verdicts <= {Verdict.EQUIVALENT, Verdict.IDENTICAL}
+    return any(parameter.name == _TASKS for parameter in parameters)
 
 
 def explained(row: CheckedMetric, baseline: StudyRecord, tested: StudyRecord, store: Store) -> CheckedMetric:

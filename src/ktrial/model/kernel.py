@@ -411,6 +411,8 @@ class Reach(Model):
     """Workloads, by their labels, in which a function that differs ran on one of the two kernels."""
     not_run: tuple[str, ...] = ()
     """Workloads in whose profiles none is; without those that have no profile of both kernels."""
+    locking: dict[str, tuple[str, ...]] = Field(default_factory=dict, exclude_if=lambda value: not value)
+    """Workload, by its label → those of the functions that ran there which lock memory or take a lock."""
 
 
 class KernelSide(Model):

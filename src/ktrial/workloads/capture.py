@@ -164,6 +164,15 @@ def with_format(captured: Captured, format: str | None) -> Captured:
     return captured.model_copy(update={"use": use})
 
 
+def with_start(captured: Captured, after: str, skip_start: str) -> Captured:
+    """Its counting begins there; of two empty texts it stays as it is."""
+    if not (after or skip_start) or captured.use.command is None:
+        return captured
+    start = {"after": after, "skip_start": skip_start}
+    use = captured.use.model_copy(update={"command": captured.use.command.model_copy(update=start)})
+    return captured.model_copy(update={"use": use})
+
+
 def table(use: WorkloadUse) -> dict[str, Any]:
     """The use as a workload's file, and a study's, has it."""
     command = use.command or Command(argv=())

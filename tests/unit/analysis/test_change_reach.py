@@ -2,6 +2,7 @@
 
 import io
 import json
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +11,16 @@ from rich.console import Console
 from tests.support import making
 from tests.support.kernel_images import a_kernel_of
 from tests.support.making import planned
-from tests.support.profiles import a_profile
+from tests.support.profiles import a_profile, with_calls
 
-from ktrial.analysis.kernel_diff import remember
+from ktrial.analysis.kernel_confounds import uncontended
+from ktrial.analysis.kernel_diff import reach, remember
 from ktrial.analysis.result import load_record
 from ktrial.cli.render.study_result import print_result
 from ktrial.model.comparison import Verdict
 from ktrial.model.design import Factor, FactorKind, Treatment
-from ktrial.model.kernel import Build, BuildChange, Kernel, NewOption, Patch
+from ktrial.model.kernel import Build, BuildChange, CodeDifference, Kernel, NewOption, Patch
+from ktrial.model.profile import Profile
 from ktrial.model.study import MachineSettings, Study, StudyRecord, kernel_name
 from ktrial.model.trial import Provenance
 from ktrial.model.warnings import DataWarning, WarningKind
@@ -176,3 +179,37 @@ def test_kernels_whose_images_cannot_be_compared_get_no_verdict_about_them(tmp_p
         patched.setattr("ktrial.analysis.kernel_diff.code_difference", lambda *_: None)
         complete = measured(tmp_path, {"fork": {"pick": 1}}, waking=2)
     assert [warning for warning in complete.result.warnings if warning.kind not in OTHERS] == []
+
+
+LOCKING = {"inc_count", "_raw_spin_lock", "free_pid"}
+"""Functions with an instruction that locks memory."""
+
+
+def that_calls(*functions: str) -> Profile:
+    """Each of the functions calls the next one."""
+    return with_calls({functions[: end + 1]: Fraction(10) for end in range(len(functions))})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "locking"),
+    [
+        (("write", "inc_count"), ("write", "inc_count"), ("inc_count",)),  # its own code locks memory
+        (("change", "_raw_spin_lock"), ("change", "_raw_spin_lock"), ("change",)),  # it takes a lock
+        (("change", "free_pid"), ("release", "free_pid"), ("change",)),  # what locks is called elsewhere
+        (("change", "take", "_raw_spin_lock"), ("release", "take", "_raw_spin_lock"), ("change",)),
+        (("change", "free_pid"), ("change", "free_pid"), ()),  # it calls what it called
+        (("change", "plain"), ("change", "other"), ()),
+    ],
+    ids=["counts", "locks", "calls elsewhere", "takes it elsewhere", "calls as before", "nothing shared"],
+)
+def test_functions_that_differ_and_take_locks_are_told_of_each_workload(
+    old: tuple[str, ...], new: tuple[str, ...], locking: tuple[str, ...]
+) -> None:
+    code = CodeDifference(functions=("change", "inc_count"), data=())
+    known = reach(code, {"fork": ([that_calls(*old)], [that_calls(*new)])}, LOCKING)
+    assert known.locking == ({"fork": locking} if locking else {})
+    warnings = list(uncontended(known, ["fork", "pipe"]))
+    assert [warning.text.partition(": no count")[0] for warning in warnings] == [
+        f"fork: the change is in code that locks memory or takes locks ({name})" for name in locking
+    ]
+    assert all(warning.is_note for warning in warnings)

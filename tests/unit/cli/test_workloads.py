@@ -12,6 +12,7 @@ from tests.support.fake_builds import has_what_builds_need
 from tests.support.scripted import ScriptedMachine, scripted_resources
 from tests.support.tuning import TunableMachine
 
+from ktrial.cli.options.workloads import named_workloads
 from ktrial.cli.studies import registry
 from ktrial.experiment.observer import Observer
 from ktrial.experiment.resources import Resources
@@ -19,6 +20,7 @@ from ktrial.experiment.single_kernel import Runs
 from ktrial.machines import Machine
 from ktrial.model.machine import Boot
 from ktrial.model.study import Study
+from ktrial.model.workload import Mode
 from ktrial.store.store import Store
 from ktrial.studyfile.workloads import workload_from_file
 from ktrial.target import Run, StepResult
@@ -57,8 +59,18 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def cli(place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> CommandLine:
-    machine, resources = ScriptedMachine(slower_when_new), scripted_resources(workloads={"cat": WORKLOAD})
+def machine() -> ScriptedMachine:
+    return ScriptedMachine(slower_when_new)
+
+
+@pytest.fixture
+def cli(
+    place: Path,
+    machine: ScriptedMachine,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> CommandLine:
+    resources = scripted_resources(workloads={"cat": WORKLOAD})
 
     def runs(store: Store, observer: Observer, jobs: int | None) -> Runs:
         return Runs(store, observer, jobs, machine, resources)
@@ -152,6 +164,13 @@ TUNE = ("tune", "--knobs", "vm")
         (("compare", *BOTH, "--metrics", "wrkk", "--", "true"), "did you mean wrk?"),
         ((*CHECK, "--metrics", "wrkk", "--", "true"), "did you mean wrk?"),
         ((*TUNE, "--metrics", "wrkk", "--", "true"), "did you mean wrk?"),
+        (("compare", *BOTH, "--after", "ready", *FORK), "--after: it goes with a command"),
+        ((*CHECK, *FORK, "--skip-start", "accept4 3"), "--skip-start: it goes with a command"),
+        ((*CHECK, "--skip-start", "acept4 3", "--", "true"), "--skip-start: skip_start is 'acept4 3'"),
+        ((*CHECK, "--after", "ready", "--skip-start", "write 1", "--", "true"), "give one of them"),
+        ((*CHECK, "--after", "ready", *COMMAND), "--after: metrics are read from what it prints"),
+        ((*CHECK, "--route", "--after", "ready", "--", "true"), "whole runs are counted: leave out --after"),
+        (("explain", "counters", "study", "--after", "ready"), "--after: it goes with kernels"),
         (("compare", *BOTH, "--", "false"), "exited with status 1 when it was run here"),
         ((*TUNE, *COMMAND), "--maximise or --minimise one of requests, throughput"),
         (("tune", "mine.toml", "--metrics", "wrk"), "the study file names the format"),
@@ -170,6 +189,32 @@ def test_help_shows_where_a_command_goes_and_names_the_formats_list(cli: Command
     text = " ".join(cli(*command.split(), "--help").output.split())
     assert "-- COMMAND" in text
     assert ("ktrial workload formats" in text) == (command not in {"profile", "explain"})
+
+
+@pytest.mark.parametrize(
+    ("option", "watched"),
+    [
+        (("--after", "listening"), ("--text", "listening")),
+        (("--skip-start", "output 2"), ("--outputs", "2")),
+    ],
+)
+def test_a_check_counts_the_command_from_where_its_set_up_ends(
+    option: tuple[str, ...], watched: tuple[str, ...], place: Path, machine: ScriptedMachine, cli: CommandLine
+) -> None:
+    (place / "report").write_text("listening")
+    machine.mode = Mode.EXACT_PLUGIN
+    cli(*CHECK, *option, "--perturbations", "1", "--", "cat", "report")
+    runs = [step for _, steps in machine.programs for step in steps if isinstance(step, Run)]
+    assert watched in {run.argv[1 : 1 + len(watched)] for run in runs}
+
+
+def test_a_study_has_where_the_commands_set_up_ends(place: Path, cli: CommandLine) -> None:
+    (place / "report").write_text("listening")
+    named = named_workloads(["fork"], ("cat", "report"))
+    fork, cat = named.counted_from("listening", None).tables()
+    assert (fork, cat["name"], cat["after"]) == ("fork", "cat", "listening")
+    _, cat = named.counted_from(None, "accept4 3").tables()
+    assert (cat["skip_start"], "after" in cat) == ("accept4 3", False)
 
 
 def test_a_check_compares_what_the_command_tells_where_more_is_better(place: Path, cli: CommandLine) -> None:

@@ -11,11 +11,13 @@ from tests.support.making import a_sample, a_trial, planned
 from tests.support.profiles import a_profile
 from tests.support.scripted import ScriptedMachine, ScriptedWorkload, a_kernel, ends, scripted_resources
 
+from ktrial.analysis import kernel_diff
 from ktrial.analysis.errors import AnalysisError, AnalysisUsageError
 from ktrial.errors import KtrialError
 from ktrial.experiment import regression_check as baselines
 from ktrial.experiment import regression_check as checks
 from ktrial.experiment.regression_check import check
+from ktrial.experiment.resources import Resources
 from ktrial.experiment.single_kernel import Runs
 from ktrial.kernels.errors import ImageError
 from ktrial.machines.errors import MachineError
@@ -23,11 +25,12 @@ from ktrial.model.base import digest
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.kernel import Build, Kernel, Reach
 from ktrial.model.machine import Boot
+from ktrial.model.profile import FunctionFiles, Profile
 from ktrial.model.regression_check import Decision, RegressionCheck
-from ktrial.model.study import Measurement
+from ktrial.model.study import Measurement, StudyRecord
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.warnings import WarningKind
-from ktrial.model.workload import Direction, Mode, Parameter, WorkloadUse
+from ktrial.model.workload import CountedBy, Direction, Mode, Parameter, WorkloadUse
 from ktrial.store.store import Store
 from ktrial.target import Run, StepResult
 
@@ -276,19 +279,29 @@ def test_a_metric_beside_the_first_is_told_by_its_own_name(store: Store) -> None
 
 # What one CPU cannot decide is measured on several.
 
+PLAIN = Build(source="/linux")
+CHANGED = Build(source="/linux", options={"CHANGED": "y"})
 TWO = Measurement((WorkloadUse(name="fork"), WorkloadUse(name="pipe")))
 LIMITS = {"fork": 0.01, "pipe": 0.01}
 
 
-def contended_machine() -> ScriptedMachine:
+def contended_machine(tested: str = TESTED.name, alone: int = 900, on_several: int = 1400) -> ScriptedMachine:
     """On one CPU the tested kernel is 10 % better, on several 40 % worse."""
 
     def answer(boot: Boot, _run: Run) -> StepResult:
-        tested = 1400 if boot.cpus > 1 else 900
-        number = tested if boot.kernel.name == TESTED.name else 1000
+        number = on_several if boot.cpus > 1 else alone
+        number = number if boot.kernel.name == tested else 1000
         return StepResult(step=0, do="run", exit=0, stdout=str(number))
 
     return ScriptedMachine(answer)
+
+
+def with_tasks() -> Resources:
+    """Workload `fork` has as many tasks as there are CPUs."""
+    fork = ScriptedWorkload("fork")
+    tasks = Parameter(name="tasks", summary="how many", default=0)
+    fork.description = fork.description.model_copy(update={"parameters": (tasks,)})
+    return scripted_resources({"fork": fork})
 
 
 @pytest.mark.parametrize(
@@ -332,16 +345,66 @@ def test_tasks_that_ran_the_change_and_show_nothing_on_one_cpu_are_measured_on_s
         value = tested if boot.kernel.name == TESTED.name else 1000
         return StepResult(step=0, do="run", exit=0, stdout=str(value))
 
-    fork = ScriptedWorkload("fork")
-    tasks = Parameter(name="tasks", summary="how many", default=0)
-    parameters = (tasks,) if several_tasks else ()
-    fork.description = fork.description.model_copy(update={"parameters": parameters})
-    place = Runs(store, machine=ScriptedMachine(answer), resources=scripted_resources({"fork": fork}))
+    resources = with_tasks() if several_tasks else scripted_resources()
+    place = Runs(store, machine=ScriptedMachine(answer), resources=resources)
     alone = check(TESTED, baselines.of_kernel(GOOD, FORK, place), FORK, LIMITS, place)
     assert alone.reached == ()  # of kernels that nobody built from one source nothing tells it
     ran = replace(alone, reach=Reach(functions=1, data=0, ran=reached))
     routed = checks.routed(ran, TESTED, GOOD, FORK, LIMITS, place, whole=False)
     assert checks.worst(routed.decisions) is (Decision.BEYOND if measured else Decision.WITHIN)
+
+
+@pytest.mark.parametrize(
+    ("ran_on_several", "decision"), [(9, Decision.BEYOND), (0, Decision.NOT_EXECUTED)], ids=["ran", "did not"]
+)
+def test_what_runs_on_several_cpus_only_is_measured_there(
+    ran_on_several: int, decision: Decision, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As what flushes the translations of other CPUs: on one CPU there are none."""
+    plain = a_kernel_of(tmp_path, "plain", build=PLAIN)
+    changed = a_kernel_of(tmp_path, "changed", build=CHANGED, waking=2)
+    place = Runs(store, machine=contended_machine(changed.name), resources=with_tasks())
+
+    def counted(_store: Store, record: StudyRecord, *_: object) -> Profile:
+        several = record.study.machine.count is CountedBy.PLUGIN
+        return a_profile({("wake", ""): ran_on_several if several else 0, ("pick", ""): 9})
+
+    monkeypatch.setattr(checks, "profile_of", counted)
+    alone = check(changed, baselines.of_kernel(plain, FORK, place), FORK, LIMITS, place)
+    assert alone.decision is Decision.NOT_EXECUTED
+    both = checks.routed(alone, changed, plain, FORK, LIMITS, place, whole=False)
+    assert checks.worst(both.decisions) is decision
+    assert (both.on_several is not None) == bool(ran_on_several)
+
+
+@pytest.mark.parametrize(
+    ("several_tasks", "on_several", "warned"),
+    [(False, 1000, True), (True, 1000, True), (True, 1400, False)],
+    ids=["one CPU finds nothing", "nor do several", "several do"],
+)
+def test_a_change_of_code_that_locks_memory_and_finds_nothing_is_told_with_what_no_count_has(
+    several_tasks: bool,
+    on_several: int,
+    warned: bool,
+    store: Store,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plain = a_kernel_of(tmp_path, "plain", build=PLAIN)
+    changed = a_kernel_of(tmp_path, "changed", build=CHANGED, waking=2)
+    machine_ = contended_machine(changed.name, alone=1000, on_several=on_several)
+    resources = with_tasks() if several_tasks else scripted_resources()
+    place = Runs(store, machine=machine_, resources=resources)
+    monkeypatch.setattr(checks, "profile_of", lambda *_: a_profile({("wake", ""): 9}))
+    monkeypatch.setattr(
+        kernel_diff, "function_files", lambda _kernel: FunctionFiles(locking=frozenset({"wake"}))
+    )
+    alone = check(changed, baselines.of_kernel(plain, FORK, place), FORK, LIMITS, place)
+    both = checks.routed(alone, changed, plain, FORK, LIMITS, place, whole=False)
+    texts = [warning.text for warning in both.warnings if warning.kind is WarningKind.SEVERAL_CPUS]
+    assert [text.partition(": no count")[0] for text in texts] == (
+        ["fork: the change is in code that locks memory or takes locks (wake)"] if warned else []
+    )
 
 
 def test_a_build_whose_code_is_the_baselines_has_nothing_to_compare(store: Store, tmp_path: Path) -> None:
@@ -359,8 +422,6 @@ def test_a_build_whose_code_is_the_baselines_has_nothing_to_compare(store: Store
 
 
 SHIFTED = '__asm__(".text\\n.skip 4096\\n");'
-PLAIN = Build(source="/linux")
-CHANGED = Build(source="/linux", options={"CHANGED": "y"})
 
 
 @pytest.mark.parametrize(

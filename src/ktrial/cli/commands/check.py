@@ -186,6 +186,10 @@ def check_and_print(
     )
     if route and not _is_kernel(against):
         raise BadOption("--route", "a saved baseline was measured on one CPU: give a kernel to --against")
+    if route and (options.after or options.skip_start):
+        raise BadOption(
+            "--route", "on several CPUs whole runs are counted: leave out --after and --skip-start"
+        )
     if options.cpus not in {None, 1}:
         if route:
             raise BadOption("--route", "it compares one CPU with several: leave out --cpus")

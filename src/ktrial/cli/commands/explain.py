@@ -356,8 +356,8 @@ def counters(
     options = replace(options, words=users_command(context), workload=list(named.workloads) or None)
     if options.words and not named.kernels:
         raise BadOption("--", "a command goes with kernels: a study has its own workloads")
-    if options.metrics and not named.kernels:
-        raise BadOption("--metrics", "it goes with kernels: a study has its own workloads")
+    if options.of_command and not named.kernels:
+        raise BadOption(min(options.of_command), "it goes with kernels: a study has its own workloads")
     if named.kernels:
         with open_store(options.store) as store:
             record = _measured(named.kernels, options, store)

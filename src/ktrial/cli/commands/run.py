@@ -19,6 +19,7 @@ from ktrial.cli.command_line import (
 from ktrial.cli.console import print_json, print_texts
 from ktrial.cli.options.arguments import Arguments, named_by
 from ktrial.cli.options.common import (
+    AfterText,
     BootParameters,
     Count,
     EstimandOption,
@@ -29,6 +30,7 @@ from ktrial.cli.options.common import (
     MeasuredWorkloads,
     MetricsFormat,
     Perturbations,
+    SkipStart,
     StudyRunOptions,
     User,
     on_fleet,
@@ -252,6 +254,8 @@ def compare(
     options: StudyRunOptions,
     workload: MeasuredWorkloads = None,
     metrics: MetricsFormat = None,
+    after: AfterText = None,
+    skip_start: SkipStart = None,
     perturbations: Perturbations = None,
     count: Count = None,
     margin: Margin = None,
@@ -276,6 +280,7 @@ def compare(
     if words:
         check_first(kernels=named.kernels, workloads=named.workloads, words=words, jobs=options.jobs)
     workloads = named_workloads(named.workloads, words).printing(metrics)
+    workloads = workloads.counted_from(after, skip_start)
     kernels = [pinned(name) for name in named.kernels]
     several = len(kernels) > 1
     if not several and not settings:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 from ktrial.cli.command_line import Argument, BadOption, Option, command_group, examples
 from ktrial.cli.console import output, print_json, print_texts, say, write_text
 from ktrial.cli.error_handling import tell_warnings
-from ktrial.cli.options.common import Json, MetricsFormat, duration
+from ktrial.cli.options.common import AfterText, Json, MetricsFormat, SkipStart, duration
 from ktrial.cli.options.completion import workload_names
-from ktrial.cli.options.workloads import check_name, file_text
+from ktrial.cli.options.workloads import check_name, file_text, refuse_start
 from ktrial.cli.studies import registry
 
 if TYPE_CHECKING:
@@ -39,10 +39,8 @@ def capture(
         None, metavar="PATH", help="A file or directory to include, keys too; repeated."
     ),
     metrics: MetricsFormat = None,
-    after: str | None = Option(None, metavar="TEXT", help="Count from when it prints this: listening."),
-    skip_start: str | None = Option(
-        None, "--skip-start", metavar="WHAT", help="Count from a call, signal or output: 'accept4 3'."
-    ),
+    after: AfterText = None,
+    skip_start: SkipStart = None,
     limit: str = Option("10min", metavar="10min", help="End the command after this time, with an error."),
     force: bool = Option(False, "--force", help="Overwrite a file that exists."),
     json: Json = False,
@@ -71,8 +69,7 @@ def capture(
         after or "",
         skip_start or "",
     )
-    if problem := capturing.problem_of(options, metrics):
-        raise BadOption("--skip-start" if skip_start else "--after", problem)
+    refuse_start(after, skip_start, metrics)
     if not json:
         say(f"running it once here, under strace: {' '.join(command)}")
     workload = capturing.with_format(capturing.capture_command(tuple(command), Path.cwd(), options), metrics)

@@ -104,6 +104,14 @@ MetricsFormat = Annotated[
         autocompletion=format_names,
     ),
 ]
+AfterText = Annotated[
+    str | None,
+    typer.Option("--after", metavar="TEXT", help="Count from when it prints this: listening."),
+]
+SkipStart = Annotated[
+    str | None,
+    typer.Option("--skip-start", metavar="WHAT", help="Count from a call, signal or output: 'accept4 3'."),
+]
 MeasuredWorkloads = Annotated[
     list[str] | None,
     typer.Option(

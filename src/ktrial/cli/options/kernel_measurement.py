@@ -10,11 +10,13 @@ import typer
 from ktrial.analysis.errors import AnalysisUsageError
 from ktrial.cli.command_line import BadOption, Option
 from ktrial.cli.options.common import (
+    AfterText,
     BootParameters,
     GuestMemory,
     Jobs,
     MetricsFormat,
     Perturbations,
+    SkipStart,
     StoreOption,
     memory_of,
 )
@@ -78,8 +80,18 @@ class MeasurementOptions(GuestOptions):
     boot: BootParameters = None
     metrics: str | None = None
     """The format of what the user's command prints, which is measured; None: its instructions are."""
+    after: str | None = None
+    """What the user's command prints where counting begins."""
+    skip_start: str | None = None
+    """The system call, signal or output at which counting begins."""
     words: tuple[str, ...] = ()
     """A command of the user's, behind `--`."""
+
+    @property
+    def of_command(self) -> dict[str, str]:
+        """What goes with a command of the user's alone: the options that were given, with their texts."""
+        texts = {"--metrics": self.metrics, "--after": self.after, "--skip-start": self.skip_start}
+        return {option: text for option, text in texts.items() if text}
 
     @property
     def workload_names(self) -> tuple[str, ...]:
@@ -92,13 +104,16 @@ class CommandMeasurementOptions(MeasurementOptions):
     """How kernels are measured, also by what a command of the user's prints."""
 
     metrics: MetricsFormat = None
+    after: AfterText = None
+    skip_start: SkipStart = None
 
 
 def measurement(options: MeasurementOptions) -> "Measurement":
     """How kernels are measured: as the options say, else as a study is. Raises WorkloadError, BadOption."""
     from ktrial.model.study import Measurement
 
-    uses = named_workloads(options.workload, options.words).printing(options.metrics).uses()
+    named = named_workloads(options.workload, options.words).printing(options.metrics)
+    uses = named.counted_from(options.after, options.skip_start).uses()
     settings = _settings(replace(options, memory=memory_for(options.words, options.memory)))
     measured = Measurement(uses, settings)
     return replace(measured, perturbations=options.perturbations) if options.perturbations else measured
@@ -123,8 +138,8 @@ def measurement_like(baseline: "Baseline", options: MeasurementOptions) -> "Meas
     """
     if options.words:
         raise BadOption("--", _OF_A_BASELINE)
-    if options.metrics:
-        raise BadOption("--metrics", _OF_A_BASELINE)
+    for option in options.of_command:
+        raise BadOption(option, _OF_A_BASELINE)
     measured = baseline.measurement
     labels = {use.label: use for use in measured.workloads}
     for name in options.workload_names:

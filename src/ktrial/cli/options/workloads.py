@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +32,10 @@ class NamedWorkloads:
     """A command of the user's; empty: none."""
     format: str = ""
     """What the command prints; empty: nothing that is read."""
+    after: str = ""
+    """What the command prints where counting begins."""
+    skip_start: str = ""
+    """The system call, signal or output at which counting begins."""
 
     def printing(self, format: str | None) -> "NamedWorkloads":
         """With metrics of a format. Raises FormatNotKnown; BadOption where there is no command."""
@@ -41,19 +45,39 @@ class NamedWorkloads:
             raise BadOption("--metrics", "it goes with a command at the end: -- fio …")
         return replace(self, format=find(format).name) if format else self
 
+    def counted_from(self, after: str | None, skip_start: str | None) -> "NamedWorkloads":
+        """With the command's counting beginning later than it. Raises BadOption."""
+        if (after or skip_start) and not self.words:
+            raise BadOption(_start_option(skip_start), "it goes with a command at the end: -- ./serve.sh")
+        refuse_start(after, skip_start, self.format)
+        return replace(self, after=after or "", skip_start=skip_start or "")
+
     def tables(self) -> list[Any]:
         """As a study file has them."""
-        if not self.words:
-            return list(self.names)
-        metrics = {"metrics": self.format} if self.format else {}
-        return [*self.names, {**study_table(captured(self.words)), **metrics}]
+        return [*self.names, *map(study_table, self._of_command())]
 
     def uses(self) -> "tuple[WorkloadUse, ...]":
         """As they are run. Raises WorkloadError, StudyError."""
-        from ktrial.workloads.capture import with_format
+        return (*map(use_of, self.names), *(workload.use for workload in self._of_command()))
 
-        of_command = (with_format(captured(self.words), self.format).use,) if self.words else ()
-        return (*map(use_of, self.names), *of_command)
+    def _of_command(self) -> "Iterator[Captured]":
+        from ktrial.workloads.capture import with_format, with_start
+
+        if self.words:
+            yield with_start(with_format(captured(self.words), self.format), self.after, self.skip_start)
+
+
+def refuse_start(after: str | None, skip_start: str | None, format: str | None) -> None:
+    """Raise BadOption where counting cannot begin there, before the command runs."""
+    from ktrial.workloads.capture import CaptureOptions, problem_of
+
+    options = CaptureOptions(after=after or "", skip_start=skip_start or "")
+    if problem := problem_of(options, format):
+        raise BadOption(_start_option(skip_start), problem)
+
+
+def _start_option(skip_start: str | None) -> str:
+    return "--skip-start" if skip_start else "--after"
 
 
 def named_workloads(texts: Sequence[str] | None, words: tuple[str, ...]) -> NamedWorkloads:
