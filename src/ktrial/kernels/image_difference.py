@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from io import BytesIO
+from itertools import dropwhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -184,8 +185,17 @@ class _ImagePair:
         if old % _LONG != new % _LONG or not any(begins[0][:first]) or begins[0][:first] != begins[1][:first]:
             return False
         places = range(first, min(map(len, begins)), _LONG)
-        words = [[int.from_bytes(side[at : at + _LONG], "little") for side in begins] for at in places]
-        return all(before == after or self._same_symbol(before, after) for before, after in words)
+        sides = [[int.from_bytes(side[at : at + _LONG], "little") for at in places] for side in begins]
+        # Where such a table is aligned, there may be more zeros before it on one side.
+        behind = [list(dropwhile(lambda word: not word, side)) for side in sides]
+        aligned = [behind] if all(behind) else []
+        return any(
+            all(
+                before == after or self._same_symbol(before, after)
+                for before, after in zip(*both, strict=False)
+            )
+            for both in (sides, *aligned)
+        )
 
     def _same_unnamed(self, old: int, new: int, contents: tuple[bytes, bytes]) -> bool:
         """Whether both are the same constant without a symbol, as far behind the last that has one; it may

@@ -189,8 +189,8 @@ def test_a_text_that_changes_where_nothing_moves_changes_the_function_that_has_i
     assert code_difference(*both) == CodeDifference(functions=functions, data=data)
 
 
-CONSTANT = """asm(".pushsection .rodata, \\"a\\"; .fill 70000, 1, 7; .balign 16; .Lsmall: .byte 1, {second};"
-    " .balign 16; .quad {beside}; .popsection");
+CONSTANT = """asm(".pushsection .rodata, \\"a\\"; .fill 70000, 1, 7; .balign 16; .skip {skipped}, 7;"
+    " .Lsmall: .byte 1, {second}; .balign 16; .quad {beside}; .popsection");
 __attribute__((noinline)) int reads_small(void) {{
     int value;
     asm("movzwl .Lsmall(%%rip), %0" : "=r"(value));
@@ -204,11 +204,12 @@ __attribute__((noinline)) int reads_small(void) {{
     ("second", "beside", "changed"),
     [(2, "wake, pick", ()), (3, "wake, pick", ("reads_small",)), (2, "pick, wake", ("reads_small",))],
 )
+@pytest.mark.parametrize("skipped", [0, 8], ids=["as far before the table", "nearer to it"])
 def test_a_constant_is_the_same_where_only_the_table_beside_it_moved(
-    second: int, beside: str, changed: tuple[str, ...], tmp_path: Path
+    skipped: int, second: int, beside: str, changed: tuple[str, ...], tmp_path: Path
 ) -> None:
-    before = CONSTANT.format(second=2, beside="wake, pick")
-    after = CONSTANT.format(second=second, beside=beside)
+    before = CONSTANT.format(second=2, beside="wake, pick", skipped=0)
+    after = CONSTANT.format(second=second, beside=beside, skipped=skipped)
     first = a_kernel_of(tmp_path, "one", inserted=before)
     further = 'asm(".pushsection .text; .skip 64; .popsection");'
     moved = a_kernel_of(tmp_path, "other", inserted=further + after)
