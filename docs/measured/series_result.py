@@ -3,8 +3,9 @@
     ktrial series … --json > result.json; ktrial series … --dry-run --json > whole.json
     .venv/bin/python -m docs.measured.series_result preempt_rt result.json whole.json
 
-`whole.json` has the patches of the whole series, of which `result.json` may have the first ones only. A third
-word is how many CPU seconds all processes of the run took.
+`whole.json` has the patches of the whole series. `result.json` may have the first ones only, or have been run
+with some commented out; of each the number is that in the whole. A third word is how many CPU seconds all
+processes of the run took.
 """
 
 import json
@@ -25,21 +26,27 @@ def kept(name: str) -> dict[str, Any]:
 
 def reduced(result: dict[str, Any], whole: dict[str, Any]) -> dict[str, Any]:
     """Of everything that a run told, what the pages tell."""
+    numbers = {patch["name"]: patch["number"] for patch in whole["patches"]}
+    measured = {patch["name"] for patch in result["patches"]}
+    last = max(numbers[name] for name in measured)
+    others = [patch for patch in whole["patches"] if patch["name"] not in measured]
     return {
         "base": result["base"],
+        "base_cpu_seconds": result["base_cpu_seconds"],
         "workloads": result["workloads"],
         "exercised": result["exercised"],
         "functions": len(result["functions"]),
         "not_executed": len(result["not_executed"]),
         "notes": result["notes"],
-        "patches": [_patch(one) for one in result["patches"]],
+        "patches": [{**_patch(one), "number": numbers[one["name"]]} for one in result["patches"]],
         "totals": [_cell(one) for one in result["totals"]],
-        "not_measured": [one["subject"] for one in whole["patches"][len(result["patches"]) :]],
+        "commented_out": [patch["subject"] for patch in others if patch["number"] < last],
+        "not_measured": [patch["subject"] for patch in others if patch["number"] > last],
     }
 
 
 def _patch(patch: dict[str, Any]) -> dict[str, Any]:
-    names = ("number", "subject", "state", "why", "left_out", "mended_by", "options")
+    names = ("number", "subject", "state", "why", "left_out", "mended_by", "options", "cpu_seconds")
     differing = [_cell(one) for one in patch["cells"] if _is_told(one)]
     return {
         **{name: patch[name] for name in names},

@@ -1,40 +1,64 @@
 """docs/series.md: series that others made, patch by patch, by the results that are kept of them."""
 
-from collections import Counter
+from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 from docs.measured.declaration import Block
 from docs.measured.measuring import Measuring
 from docs.measured.series_result import kept
-from docs.measured.series_rows import row_of
+from docs.measured.series_rows import plain, row_of
 from docs.measured.wording import prose, table, with_commas
 
-_SERIES = {"cachyos": "CachyOS", "clear": "Clear Linux, patches that change C files alone"}
+_SERIES = {"cachyos": "CachyOS", "clear": "Clear Linux, C files alone", "openwrt": "OpenWrt's `hack-6.1`"}
 _SUMMARY = """
-**{title}**, {all} patches onto `{base}`, in {workloads}: {states}. Of the {functions} functions that it
-changes {executed} ran.{cost}
+**{title}**, {count} onto `{base}`, in {workloads}: {states}.{functions} All of it took {cpu} CPU
+seconds, without the base's build.{out}
 """
+_FUNCTIONS = " Of the {all} functions that it changes {executed} ran."
+_OUT = " Commented out in `series`, as most of the kernel is compiled anew with each: {subjects}."
+_BUILT = ("built", "same image", "does not build", "does not boot")
+_WITHOUT_KERNEL = ("not compiled", "does not apply")
+"""States of which the numbers stand in the sentence, and no row in the table."""
 
 
 def _text(measuring: Measuring, name: str) -> str:
-    """A sentence on the whole, and a row a patch."""
+    """A sentence on the whole, and a row for each patch that was built."""
     del measuring
-    told = kept(f"series_{name}")
-    seconds = told.get("cpu_seconds", 0)
-    states = Counter(one["state"] for one in told["patches"])
+    result = kept(f"series_{name}")
+    patches, out, rest = result["patches"], result["commented_out"], result["not_measured"]
+    length = len(patches) + len(out) + len(rest)
+    functions, executed = result["functions"], result["functions"] - result["not_executed"]
+    ran = _FUNCTIONS.format(all=with_commas(functions), executed=with_commas(executed))
     summary = prose(
         _SUMMARY,
         title=_SERIES[name],
-        all=str(len(told["patches"])),
-        base=told["base"],
-        workloads=", ".join(f"`{one}`" for one in told["workloads"]),
-        states=", ".join(f"{number} {state}" for state, number in states.most_common()),
-        functions=with_commas(told["functions"]),
-        executed=with_commas(told["functions"] - told["not_executed"]),
-        cost=f" It took {with_commas(seconds)} CPU seconds, without the base's build." if seconds else "",
+        count=f"the first {length - len(rest)} of {length} patches" if rest else f"{length} patches",
+        base=result["base"],
+        workloads=", ".join(f"`{workload}`" for workload in result["workloads"]),
+        states=", ".join(_states(patches)),
+        functions=ran if functions else "",
+        cpu=with_commas(result["cpu_seconds"]),
+        out=_OUT.format(subjects="; ".join(f"“{plain(subject)}”" for subject in out)) if out else "",
     )
-    rows = [row_of(one) for one in told["patches"]]
-    return f"{summary}\n{table(('', 'patch', 'it is', 'instructions per operation'), rows)}"
+    rows = [(*row_of(patch), _seconds(patch)) for patch in patches if patch["state"] in _BUILT]
+    built = "build and boot, CPU s" if result.get("with_boots") else "build, CPU s"
+    heads = ("", "patch", "it is", "instructions per operation", built)
+    return f"{summary}\n{table(heads, rows)}"
+
+
+def _states(patches: list[dict[str, Any]]) -> Iterator[str]:
+    """`built` 11, `not compiled` 2 (3, 5)."""
+    for state in (*_BUILT, *_WITHOUT_KERNEL):
+        numbers = [str(patch["number"]) for patch in patches if patch["state"] == state]
+        which = f" ({', '.join(numbers)})" if state in _WITHOUT_KERNEL else ""
+        if numbers:
+            yield f"`{state}` {len(numbers)}{which}"
+
+
+def _seconds(patch: dict[str, Any]) -> str:
+    seconds = patch["cpu_seconds"]
+    return "" if seconds is None else with_commas(seconds)
 
 
 BLOCKS = tuple(
