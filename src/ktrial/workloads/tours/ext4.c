@@ -1,11 +1,13 @@
 // ext4 on a loop device: a file system is made here, mounted in each mode of its journal, used and checked.
 #include <linux/fiemap.h>
 #include <linux/fs.h>
+#include <linux/fsmap.h>
 #include <linux/loop.h>
+#include <sys/swap.h>
 
 enum { BLOCK = 4096, BLOCKS = 4096, INODES = 256, TABLE = 4, ROOT = 20, JOURNAL = 21, IN_JOURNAL = 1024 };
 enum { FREE_FROM = JOURNAL + IN_JOURNAL };
-enum { HAS_JOURNAL = 4, EXTENTS = 0x40, INLINE_DATA = 0x8000, LARGE_VALUES = 0x400 };
+enum { FAST_COMMIT = 0x400, HAS_JOURNAL = 4, EXTENTS = 0x40, INLINE_DATA = 0x8000, LARGE_VALUES = 0x400 };
 static unsigned char disk[FREE_FROM * BLOCK];
 
 static void at16(unsigned char *place, int at, unsigned value) { memcpy(place + at, &value, 2); }
@@ -188,9 +190,89 @@ static void requests(void) {
     statfs(".", &system), close(move.donor), syncfs(directory), close(directory);
 }
 
+// What fits into an inode, read from it and grown out of it.
+static void small(void) {
+    mkdir("few", 0755), close(open("few/one", O_CREAT | O_WRONLY, 0644)), mkdir("few/more", 0755);
+    int file = open("tiny", O_RDWR | O_CREAT, 0644);
+    (void)!write(file, buffer, 40), fsync(file), syncfs(file), close(file);
+    put("/proc/sys/vm/drop_caches", "3"), get("tiny"), read_below("few", 1, 20);
+    file = open("tiny", O_RDWR);
+    char *map = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    lseek(file, 0, SEEK_HOLE), pwrite(file, buffer, 20, 50), ftruncate(file, 30), fsync(file),
+        (void)*(volatile char *)map, pwrite(file, buffer, 3000, 10), munmap(map, 4096), close(file);
+    rename("few/one", "few/two"), unlink("few/two"), rmdir("few/more"), rmdir("few"), unlink("tiny");
+}
+
+// Files and directories by their handles, once they are forgotten; where everything lies; a file as swap.
+static void by_handle(void) {
+    static const char *const names[] = {"handled", "outer/inner", "outer", "."};
+    static char handles[COUNT(names)][136];
+    static struct {
+        struct fsmap_head head;
+        struct fsmap records[40];
+    } map;
+    int mount_of, root = open(".", O_RDONLY), file = open("handled", O_RDWR | O_CREAT, 0644);
+    mkdir("outer", 0755), mkdir("outer/inner", 0755), (void)!write(file, buffer, 9000), fsync(file),
+        close(file);
+    for (size_t at = 0; at < COUNT(names); at++)
+        *(unsigned *)handles[at] = 128, syscall(SYS_name_to_handle_at, AT_FDCWD, names[at], handles[at],
+            &mount_of,
+            at % 2 ? 0 : AT_EMPTY_PATH);
+    syncfs(root), put("/proc/sys/vm/drop_caches", "3");
+    for (size_t at = 0; at < COUNT(names); at++)
+        close(syscall(SYS_open_by_handle_at, root, handles[at], O_RDONLY));
+    handles[0][8] ^= 0x55, close(syscall(SYS_open_by_handle_at, root, handles[0], O_RDONLY));
+    map.head.fmh_count = COUNT(map.records), memset(&map.head.fmh_keys[1], 0xff, sizeof *map.head.fmh_keys);
+    map.head.fmh_keys[1].fmr_reserved[0] = map.head.fmh_keys[1].fmr_reserved[1] =
+        map.head.fmh_keys[1].fmr_reserved[2] = 0, ioctl(root, FS_IOC_GETFSMAP, &map);
+    int swap = open("swapped-to", O_RDWR | O_CREAT, 0600);
+    static char header[4096];
+    header[1024] = 1, *(uint32_t *)(header + 1028) = 127, memcpy(header + 4086, "SWAPSPACE2", 10);
+    for (int page = 0; page < 128; page++)
+        (void)!write(swap, page ? buffer : header, 4096);
+    fsync(swap), swapon("swapped-to", 0), get("/proc/swaps"), swapoff("swapped-to"), close(swap),
+        unlink("swapped-to"), unlink("handled"), rmdir("outer/inner"), rmdir("outer"), close(root);
+}
+
 static void use(void) {
+    memset(buffer, 'x', sizeof buffer), small(), by_handle();
     memset(buffer, 'x', sizeof buffer), directories(), memset(buffer, 'x', sizeof buffer), attributes(),
         extents(), requests();
+}
+
+// More room in each inode than it was made with, and more blocks.
+static void wider(const char *name) {
+    int file = open("/tmp/disk", O_RDWR);
+    ftruncate(file, 2L * BLOCKS * BLOCK), close(file), ioctl(device, LOOP_SET_CAPACITY, 0);
+    if (mount(name, "/tmp/mount", "ext4", 0, "debug_want_extra_isize=64,max_dir_size_kb=64"))
+        return;
+    static const char *const names[] = {"other", "requested", "donor", "", "other/inherits", "given-a-name"};
+    for (size_t at = 0; at < COUNT(names); at++) {
+        char path[64];
+        snprintf(path, sizeof path, "/tmp/mount/%s", names[at]), chmod(path, 0711), utimensat(0, path, 0, 0);
+        setxattr(path, "user.more", buffer, 60, 0), setxattr(path, "user.still", buffer, 30, 0), chmod(path,
+            0755);
+    }
+    int root = open("/tmp/mount", O_RDONLY);
+    uint64_t blocks = BLOCKS + 2000;
+    ioctl(root, 0x40086610, &blocks), blocks = 2 * BLOCKS, ioctl(root, 0x40086607, &blocks), syncfs(root);
+    get("/proc/self/mounts"), close(root), umount2("/tmp/mount", 0);
+}
+
+// A directory, a bitmap and the journal with something else in them; the kernel says so, and goes on or not.
+static void damaged(const char *name) {
+    static const int places[] = {ROOT, 2, TABLE + 1, JOURNAL};
+    for (size_t place = 0; place < COUNT(places); place++) {
+        int file = open("/tmp/disk", O_RDWR);
+        memset(buffer, 0xa5, BLOCK), pwrite(file, buffer, BLOCK, (long)places[place] * BLOCK), close(file);
+        put("/proc/sys/vm/drop_caches", "3");
+        if (mount(name, "/tmp/mount", "ext4", 0, place % 2 ? "errors=remount-ro" : "errors=continue"))
+            continue;
+        read_below("/tmp/mount", 2, 40), close(open("/tmp/mount/new", O_CREAT | O_RDWR, 0644)),
+            mkdir("/tmp/mount/made", 0755), put("/tmp/mount/new", "text"), sync(), unlink("/tmp/mount/new");
+        nanosleep(&(struct timespec){0, 50000000}, 0), read_below("/sys/fs/ext4", 2, 80),
+            umount2("/tmp/mount", MNT_DETACH);
+    }
 }
 
 static void mounted(unsigned compatible, unsigned incompatible, const char *options) {
@@ -212,17 +294,20 @@ static void mounted(unsigned compatible, unsigned incompatible, const char *opti
         umount2("/tmp/mount", MNT_DETACH);
     mount(name, "/tmp/mount", "ext4", 0, "noload"), umount2("/tmp/mount", 0),
         mount(name, "/tmp/mount", "ext4", 0, "errors=remount-ro");
-    read_below("/tmp/mount", 2, 60), umount2("/tmp/mount", 0), ioctl(device, LOOP_CLR_FD), close(device);
+    read_below("/tmp/mount", 2, 60), umount2("/tmp/mount", 0);
+    wider(name), damaged(name), ioctl(device, LOOP_CLR_FD), close(device);
 }
 
 static void ordered(void) { mounted(HAS_JOURNAL, EXTENTS, "data=ordered,journal_checksum,auto_da_alloc"); }
 static void journalled(void) { mounted(HAS_JOURNAL, EXTENTS, "data=journal,discard"); }
 static void blocks(void) { mounted(HAS_JOURNAL, 0, "data=writeback,nodelalloc"); }
 static void without_journal(void) { mounted(0, EXTENTS, "dioread_lock,inode_readahead_blks=8,stripe=4"); }
+static void quickly(void) { mounted(HAS_JOURNAL | FAST_COMMIT, EXTENTS, "commit=100"); }
 static void in_inodes(void) { mounted(HAS_JOURNAL, EXTENTS | INLINE_DATA | LARGE_VALUES, "delalloc,grpid"); }
 
 int main(void) {
     in_guest();
-    part(ordered), part(journalled), part(blocks), part(without_journal), part(in_inodes);
+    part(ordered), part(journalled), part(blocks), part(without_journal), part(in_inodes),
+        part(quickly);
     return 0;
 }

@@ -121,6 +121,30 @@ static void huge(void) {
         put("/proc/sys/vm/drop_caches", "3");
 }
 
+// Pages of a file in memory become one, and the empty huge page goes when nobody reads it any more.
+static void collapsed(void) {
+    enum { HUGE = 2 << 20 };
+    uintptr_t at = ((uintptr_t)anonymous(6 * HUGE, 0) + HUGE - 1) & -(uintptr_t)HUGE;
+    int memory = memfd_create("collapsed", 0);
+    ftruncate(memory, 2 * HUGE);
+    char *map = mmap((void *)at, 2 * HUGE, 3, MAP_SHARED | MAP_FIXED, memory, 0),
+        *own = (char *)at + 2 * HUGE;
+    for (long page = 0; page < HUGE; page += 4096)
+        map[page] = 1;
+    madvise(map, HUGE, 25), (void)!pwrite(memory, buffer, 4096, HUGE), madvise(map + HUGE, HUGE, 25);
+    munmap(map, HUGE), put("/sys/kernel/mm/transparent_hugepage/use_zero_page", "1"),
+        put("/sys/kernel/mm/transparent_hugepage/enabled", "always");
+    if (!fork())
+        (void)*(volatile char *)own, (void)*(volatile char *)(own + HUGE), _exit(0);
+    wait(0), put("/proc/sys/vm/drop_caches", "2"), (void)*(volatile char *)own, mprotect(own, HUGE,
+        PROT_READ),
+        mprotect(own, HUGE, PROT_READ | PROT_WRITE), memset(own, 1, 4096), memset(own + HUGE, 1, HUGE);
+    if (!fork())
+        mprotect(own + HUGE, HUGE, PROT_READ), mprotect(own + HUGE, HUGE, 3), memset(own + HUGE, 2, 8192),
+            _exit(0);
+    wait(0), madvise(own + HUGE, HUGE, MADV_FREE), madvise(own + HUGE, HUGE, MADV_PAGEOUT);
+}
+
 static void swapped(void) {
     int file = open("/tmp/swap", O_RDWR | O_CREAT, 0600), control = open("/dev/loop-control", O_RDWR);
     size_t size = 24 << 20;
@@ -254,7 +278,8 @@ static void statistics(void) {
 
 int main(void) {
     in_guest();
-    part(advices), part(changes), part(huge), part(swapped), part(limited), part(shared), part(of_files),
+    part(advices), part(changes), part(huge), part(collapsed), part(swapped), part(limited), part(shared),
+        part(of_files),
         part(statistics), part(pressed);
     return 0;
 }

@@ -503,10 +503,36 @@ static void counted(void) {
         write_back("/sys/bus/event_source", 3);
 }
 
+static volatile int trapped;
+static void at_trap(int number) { (void)number, trapped++; }
+
+// An event that sends its task a signal; one that another process has of it; counters of a group of tasks.
+static void with_signals(void) {
+    struct perf_event_attr own = {.type = 1, .config = 0, .size = sizeof own, .sample_period = 20000};
+    put("/proc/sys/kernel/perf_event_paranoid", "-1"), signal(SIGTRAP, at_trap);
+    own.sigtrap = own.remove_on_exec = own.exclude_kernel = own.disabled = 1;
+    for (int config = 0; config < 3; config++) {
+        own.config = config, own.sample_period = config == 2 ? 1 : 20000;
+        int file = opened(&own, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+        ioctl(file, PERF_EVENT_IOC_ENABLE, 0), spin(300000);
+        memset(mmap(0, 65536, 3, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 1, 65536);
+        ioctl(file, PERF_EVENT_IOC_DISABLE, 0), close(file);
+    }
+    struct perf_event_attr backward = {.type = 1, .config = 1, .size = sizeof own, .sample_period = 20000};
+    backward.write_backward = backward.namespaces = backward.sample_id_all = 1;
+    backward.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_REGS_INTR | PERF_SAMPLE_REGS_USER
+        | PERF_SAMPLE_DATA_PAGE_SIZE | PERF_SAMPLE_CODE_PAGE_SIZE;
+    backward.sample_regs_user = backward.sample_regs_intr = 0xff;
+    int file = opened(&backward, 0, -1, -1, 0);
+    char *ring = mmap(0, 3 * 4096, PROT_READ, MAP_SHARED, file, 0);
+    spin(300000), unshare(CLONE_NEWUTS), mprotect(ring, 4096, PROT_NONE), munmap(ring + 4096, 4096),
+        close(file);
+}
+
 int main(void) {
     in_guest();
     part(classes), part(signals), part(clocks), part(traced), part(filtered), part(namespaces), part(locks),
         part(messages), part(credentials), part(of_memory), part(of_own_time), part(requeued), part(reboots),
-        part(counted);
+        part(counted), part(with_signals);
     return 0;
 }
