@@ -35,7 +35,7 @@ from ktrial.machines.qemu.plugin import CacheShapes, NoPlugin, PluginBuild
 from ktrial.machines.qemu.plugin_counts import GeneratedCode, code_told, told_apart, with_ksymbols
 from ktrial.machines.qemu.process import Children, inherited_path, memory_file
 from ktrial.machines.qemu.program import Qemu
-from ktrial.machines.qemu.snapshot import SnapshotMachine, SnapshotSetup, SnapshotTarget, booted, kallsyms
+from ktrial.machines.qemu.snapshot import SnapshotMachine, SnapshotSetup, SnapshotTarget, kallsyms
 from ktrial.machines.qemu.snapshot_cache import SnapshotCache
 from ktrial.model.base import digest
 from ktrial.model.machine import NO_FILES, Boot, FileSet, MachineIdentity
@@ -296,11 +296,7 @@ class ExactMachine(SnapshotMachine):
 
     def executed_in_boot(self, boot: Boot) -> frozenset[int]:
         """See TellsOfBoots. One more boot, of which nothing is kept. Raises MachineError or GuestEnded."""
-        with memory_file("ktrial-translated") as out, memory_file("ktrial-ram") as ram:
-            setup = self._setup(boot, self.mode)
-            told = replace(setup, plugin=translated.arguments(out), inherited=(out,))
-            with booted(told, self._children, ram, lambda _action: None):
-                return translated.addresses(out)
+        return translated.executed_in(self._setup(boot, self.mode), self._children)
 
     @contextmanager
     def start(self, boot: Boot, carried: FileSet = NO_FILES) -> Iterator[SnapshotTarget]:

@@ -19,7 +19,7 @@ from ktrial.installation import cache_directory
 from ktrial.machines import PreparationProgress, guest_programs
 from ktrial.machines.errors import MachineError, MachineUsageError, PluginCountsUnreadable
 from ktrial.machines.guest_programs import coalesce, parallel
-from ktrial.machines.qemu import program, snapshot
+from ktrial.machines.qemu import program, snapshot, translated
 from ktrial.machines.qemu import program as qemu
 from ktrial.machines.qemu.boot import (
     BOARD,
@@ -99,9 +99,10 @@ class ParallelSetup(SnapshotSetup):
     def loading(self, state: bytes | None) -> tuple[str, ...]:
         """QEMU's arguments that load the plugin. Raises CannotLoadState."""
         clock = 0 if state is None else snapshot.clock_in(state, self.machine)
-        return node_arguments(self.boot) + plugin_arguments(
+        own = plugin_arguments(
             self.boot, self.preload, seed=self.seed, clock=clock, out=self.out, symbols=self.symbols
         )
+        return (*node_arguments(self.boot), *own, *self.plugin)
 
     def canonical(self, state: bytes, time_stamp: int) -> bytes:
         """The state with the guest's clock in it, which QEMU does not know. Raises CannotSaveState."""
@@ -207,6 +208,10 @@ class ParallelMachine(SnapshotMachine):
     def prepare(self, boot: Boot, progress: PreparationProgress) -> None:
         """Boot once and keep a snapshot, unless there is one. Raises MachineError or GuestEnded."""
         self._ensure_snapshot(self._setup(boot), progress)
+
+    def executed_in_boot(self, boot: Boot) -> frozenset[int]:
+        """See TellsOfBoots. One more boot, of which nothing is kept. Raises MachineError or GuestEnded."""
+        return translated.executed_in(self._setup(boot), self._children)
 
     @contextmanager
     def start(self, boot: Boot, carried: FileSet = NO_FILES) -> Iterator[ParallelTarget]:

@@ -1,10 +1,11 @@
 """Run a series: build forward, choose workloads by what was changed, measure each step, compare."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -531,13 +532,13 @@ def coverage(base: Kernel, uses: Iterable[WorkloadUse], measurement: Measurement
 
 
 def booted_in(kernels: Iterable[Kernel], measurement: Measurement, runs: Runs) -> frozenset[str] | None:
-    """The functions that a boot of one of these executes; None where the machine cannot tell."""
-    counted = counted_by_function(measurement)
-    try:
-        booted = [functions_in_boot(kernel, counted, runs) for kernel in dict.fromkeys(kernels)]
-    except (MachineError, GuestEnded):
-        return None
-    return frozenset().union(*booted) or None
+    """The functions that a boot of one of these executes, on one CPU or several; None where none tells."""
+    machines = counted_by_function(measurement), on_several(measurement, ())
+    booted: set[str] = set()
+    for kernel, machine in product(dict.fromkeys(kernels), machines):
+        with suppress(MachineError, GuestEnded):
+            booted |= functions_in_boot(kernel, machine, runs)
+    return frozenset(booted) or None
 
 
 def find_telling(

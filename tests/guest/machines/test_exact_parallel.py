@@ -15,6 +15,7 @@ from ktrial import workloads
 from ktrial.analysis.guest_time import TimePart, by_cpu, places
 from ktrial.experiment.profile import KernelSymbols
 from ktrial.kernels import kernel_registry
+from ktrial.kernels.symbols import parse_symbols
 from ktrial.machines import guest_programs
 from ktrial.machines.errors import CannotSaveState
 from ktrial.machines.exact_parallel import TIME_IS_UP, ParallelMachine
@@ -64,6 +65,16 @@ def throughput(target: Target, name: str, tasks: int) -> float:
 def performed(machine: ParallelMachine, kernel: Kernel, *steps: Run) -> list[tuple[StepResult, ...]]:
     with machine.start(boot_of(kernel, cpus=CPUS)) as target:
         return [target.perform((step,)) for step in steps]
+
+
+def test_a_boot_tells_which_code_its_cpus_execute(machine: ParallelMachine, kernel: Kernel) -> None:
+    boot = boot_of(kernel, cpus=2)
+    first, again = (machine.executed_in_boot(boot) for _ in range(2))
+    assert first == again
+    with machine.instrumented(boot) as target:
+        addresses = {symbol.name: symbol.address for symbol in parse_symbols(target.kallsyms())}
+    looked_at = ("start_kernel", "sched_cpu_activate", "panic", "do_coredump")
+    assert [addresses[name] in first for name in looked_at] == [True, True, False, False]
 
 
 @pytest.mark.nightly

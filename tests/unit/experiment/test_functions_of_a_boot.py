@@ -7,6 +7,7 @@ from tests.support.kernel_images import a_kernel_of
 from tests.support.scripted import ScriptedMachine
 from tests.support.series import SeriesBuilder, runs
 
+from ktrial.experiment.regression_check import ROUTE_CPUS
 from ktrial.experiment.single_kernel import functions_in_boot
 from ktrial.kernels.code_image import code_image
 from ktrial.machines.errors import MachineError
@@ -52,10 +53,10 @@ def test_functions_are_named_by_the_addresses_at_which_the_boot_began_their_code
     assert (boot.memory_mib, boot.parameters) == (640, ("quiet",))
 
 
-def test_a_kernel_is_booted_once_for_that(tmp_path: Path) -> None:
+def test_a_kernel_is_booted_for_that_once_on_one_cpu_and_once_on_several(tmp_path: Path) -> None:
     machine = Telling(0xFE05B)
     assert booted(tmp_path, machine) is None
-    assert len(machine.booted) == 1
+    assert [boot.cpus for boot in machine.booted] == [1, ROUTE_CPUS]
 
 
 @pytest.mark.parametrize("machine", [ScriptedMachine(), Telling()], ids=["tells nothing", "fails"])
