@@ -2,10 +2,11 @@
 
     .venv/bin/python docs/measured/series_coverage.py debian:linux-source-6.1 OLDER-SOURCE
 
-Prints the table of docs/series.md. A function counts that stands in the kernel's image under a name that no
-other has, and that is defined in a C file of one of six directories, without `__init`. The first row has all
-of them. The second has those whose text is another one than in the directory OLDER-SOURCE, an earlier release
-of the same series: what maintainers changed. Comments and white space do not count as text.
+Prints the table of docs/series.md; seeds are 1, 2 and 3. What was drawn and is not executed is named on
+standard error. A function counts that stands in the kernel's image under a name that no other has, and that
+is defined in a C file of one of six directories, without `__init`. The first row has all of them. The second
+has those whose text is another one than in the directory OLDER-SOURCE, an earlier release of the same series:
+what maintainers changed. Comments and white space do not count as text.
 """
 
 import random
@@ -23,7 +24,7 @@ from ktrial.kernels.code_image import CodeImage, code_image
 from ktrial.model.profile import without_numbers
 from ktrial.model.study import MachineSettings, Measurement
 from ktrial.model.workload import WorkloadUse
-from ktrial.series.run import coverage
+from ktrial.series.run import booted_in, coverage
 from ktrial.series.selection import executed_in
 from ktrial.store.store import open_store
 from ktrial.workloads.tours import tours
@@ -103,12 +104,21 @@ def main() -> None:
         runs = Runs(store, jobs=1)
         few = executed(kernel.name, built_in, names, runs)
         many = few | executed(kernel.name, tours(), names, runs)
-    print(f"| drawn from | functions | built-in workloads | with tours | of {DRAWN} drawn, seeds 1, 2, 3 |")
-    print("| --- | --- | --- | --- | --- |")
+        booted = booted_in((runs.kernel(kernel.name),), Measurement((), MachineSettings()), runs)
+    columns = {"built-in workloads": few, "with tours": many, "with the boot": many | (booted or set())}
+    print(f"| drawn from | functions | {' | '.join(columns)} | of {DRAWN} drawn | with the boot |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
     for heading, pool in drawn_from.items():
-        shares = [f"{100 * len(ran.intersection(pool)) / len(pool):.1f} %" for ran in (few, many)]
-        draws = [len(many.intersection(random.Random(seed).sample(pool, DRAWN))) for seed in SEEDS]
-        print(f"| {heading} | {len(pool):,} | {' | '.join(shares)} | {', '.join(map(str, draws))} |")
+        shares = [f"{100 * len(ran.intersection(pool)) / len(pool):.1f} %" for ran in columns.values()]
+        drawn = [random.Random(seed).sample(pool, DRAWN) for seed in SEEDS]
+        counts = [
+            ", ".join(str(len(columns[column].intersection(some))) for some in drawn)
+            for column in ("with tours", "with the boot")
+        ]
+        print(f"| {heading} | {len(pool):,} | {' | '.join((*shares, *counts))} |")
+        for seed, some in zip(SEEDS, drawn, strict=True):
+            left = sorted(set(some) - columns["with the boot"])
+            print(f"{heading}, seed {seed}: not executed: {', '.join(left)}", file=sys.stderr)
 
 
 if __name__ == "__main__":
