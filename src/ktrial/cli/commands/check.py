@@ -245,7 +245,7 @@ def _checked(
             checked = regression_check.routed(
                 checked, kernel, before, measured, limits, runs, whole=bool(route)
             )
-        if before and find and checked.decision is Decision.NOT_EXECUTED:
+        if before and find and regression_check.worst(checked.decisions) is Decision.NOT_EXECUTED:
             telling = find_telling((before, kernel), built_in_candidates(), TOURS, measured, runs)
             checked = replace(checked, telling=tuple(use.label for use in telling))
         return replace(record_check(store, checked, "check"), fidelity=known(store))

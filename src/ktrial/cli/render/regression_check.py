@@ -103,7 +103,7 @@ def print_check(check: RegressionCheck, top: int, console: Console, *, whole: bo
     step = "" if not followed else "ktrial history"
     if len(followed) == 1:
         step = f"ktrial history {followed[0].regression.id}"
-    if check.decision is Decision.NOT_EXECUTED and check.telling is None:
+    if worst(check.decisions) is Decision.NOT_EXECUTED and check.telling is None:
         step = same_command("--find")
     screen.print(answer(check), next_step=step, style=f"bold {style}".strip())
 
