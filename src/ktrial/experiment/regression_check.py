@@ -478,6 +478,8 @@ def routed(
     if rows := tuple(judged_by_reach(row, reach, same=False) for row in several.rows):
         several = replace(several, rows=rows, decision=worst(row.decision for row in rows))
     warnings = tuple(_without_contended(checked, several))
+    if reach and reach.ran:
+        warnings = tuple(entry for entry in warnings if entry.kind is not WarningKind.CHANGE_NOT_RUN)
     return replace(checked, warnings=warnings, on_several=replace(several, cpus=ROUTE_CPUS))
 
 

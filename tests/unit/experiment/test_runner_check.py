@@ -375,6 +375,8 @@ def test_what_runs_on_several_cpus_only_is_measured_there(
     both = checks.routed(alone, changed, plain, FORK, LIMITS, place, whole=False)
     assert checks.worst(both.decisions) is decision
     assert (both.on_several is not None) == bool(ran_on_several)
+    silent = [warning.kind for warning in both.warnings] == [WarningKind.CHANGE_NOT_RUN]
+    assert silent == (decision is Decision.NOT_EXECUTED)
 
 
 @pytest.mark.parametrize(
