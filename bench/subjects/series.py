@@ -1,11 +1,13 @@
 """What `ktrial series` costs beside the least that it could: make, and restored trials, and nothing else.
 
 In CPU seconds of all processes, so that other programs on the machine matter less. One patch to one .c file
-that nothing includes, from the patch to the verdict, over five workloads; and one patch to documentation. The
-patch is another one each time: neither ktrial's cache nor ccache has seen it. Both build without the sandbox,
-and nothing is built from nothing.
+that nothing includes, from the patch to the verdict, over five workloads; one patch to documentation; six
+patches to that .c file over two workloads, beside an earlier commit: `make bench BENCH=series AGAINST=ID`.
+Each time they are others: neither ktrial's cache nor ccache has seen them. All build in the sandbox, and from
+nothing only the base, where the cache has no build tree of it.
 """
 
+import ctypes
 import difflib
 import os
 import resource
@@ -21,11 +23,12 @@ from pathlib import Path
 from rich.table import Table
 
 from bench.row import Row, told
+from bench.subjects.quick import PROGRAM, checkout
 from ktrial.experiment.jobs import jobs_of
 from ktrial.experiment.profile import KernelSymbols
 from ktrial.experiment.resources import default_resources
 from ktrial.experiment.trial import run_trial
-from ktrial.kernels.build.build_trees import held_tree_of
+from ktrial.kernels.build.build_trees import MOST_TREES, held_tree_of, kept_trees
 from ktrial.kernels.build.builds import build
 from ktrial.kernels.build.debian_sources import debian_source
 from ktrial.kernels.build.make import Make
@@ -47,22 +50,34 @@ LONGEST_OWN = 15.0
 """CPU seconds of the command and its helpers: two images are read and compared, a kernel is kept."""
 LONGEST_DOCUMENTATION = 3.0
 """CPU seconds of a patch that compiles nothing."""
+SIX, SIX_WORKLOADS = 6, ("open", "stat")
+AGAINST = "2d0d0bd4b"
+"""The commit before trees were listed and images read once a series; the variable AGAINST names another."""
+SIX_TIMES_FASTER = 2.0
+"""The command itself, beside builds, of six patches."""
+BUILDS = (
+    "builds are what make and its sandbox took, which is left out on both sides; boots and trials are in: "
+    "they are the same ones"
+)
 _PARTS: dict[str, float] = {}
 """Where the CPU seconds of the patch went."""
 
 
 def rows() -> Iterator[Row]:
-    """Both patches, on a base that is built and measured, as it is for each patch but the first."""
+    """All of them, on a base that is built and measured, as it is for each patch but the first."""
+    if _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "prctl")
     with tempfile.TemporaryDirectory() as directory:
-        _without_sandbox(Path(directory))
         bench = _Bench(Path(directory))
         bench.series(bench.documentation())
         bench.series(bench.code())
+        while len(kept_trees()) < MOST_TREES:  # from then on each tree takes an old one's place
+            bench.series(bench.code())
         code, document = bench.code(), bench.documentation()
-        ours = cpu_seconds(partial(bench.series, code))
-        documentation = cpu_seconds(partial(bench.series, document))
+        ours = cpu_seconds(partial(bench.series, code)).whole
+        documentation = cpu_seconds(partial(bench.series, document)).whole
         make, (boot, trials) = bench.bare_make(code), bench.bare_trials()
-        started = cpu_seconds(lambda: _run("--version"))
+        started = cpu_seconds(lambda: _run("--version")).whole
         known = {"make": make, "restored trials": trials, "boot": boot, "starting ktrial": started}
         _PARTS.update(known, rest=ours - sum(known.values()))
         yield Row(
@@ -76,6 +91,7 @@ def rows() -> Iterator[Row]:
         yield Row(what, ours - make - boot - trials, most_seconds=LONGEST_OWN)
         what = "series: a patch to documentation (CPU)"
         yield Row(what, documentation, most_seconds=LONGEST_DOCUMENTATION)
+        yield bench.beside_earlier(os.environ.get("AGAINST", AGAINST))
 
 
 def tables() -> Iterator[Table]:
@@ -103,12 +119,37 @@ class _Bench:
         """A patch that compiles nothing."""
         return self._patch(DOCUMENT, TITLE, f"Users guide {next(self.numbers)} of SLUB")
 
-    def series(self, patch: Path) -> None:
-        """What a user types."""
-        store, workloads = str(self.place / "trials.db"), ",".join(WORKLOADS)
-        asked = ("--quilt", str(patch.parent), "--onto", SOURCE, "--workload", workloads)
+    def series(
+        self, patch: Path, workloads: tuple[str, ...] = WORKLOADS, checkout: Path | None = None
+    ) -> None:
+        """What a user types; in this ktrial, or in that of a checkout."""
+        store = self.place / f"trials-{checkout.name if checkout else 'here'}.db"
+        series = ("--quilt", str(patch.parent), "--onto", SOURCE, "--workload", ",".join(workloads))
         plainly = ("--trust", "--rebuild", "0", "--perturbations", "1")
-        _run("series", *asked, *plainly, "--store", store)
+        _run("series", *series, *plainly, "--store", str(store), checkout=checkout)
+
+    def beside_earlier(self, commit: str) -> Row:
+        """Six patches, beside that commit: what is no build, after a run of each that does not count."""
+        with checkout(commit) as there:
+            used = []
+            for place in (None, there):
+                run = partial(self.series, workloads=SIX_WORKLOADS, checkout=place)
+                run(self.code())
+                six = self.six()
+                used.append(cpu_seconds(partial(run, six)))
+        ours, theirs = (cpu.whole - cpu.builds for cpu in used)
+        what = f"series: {SIX} patches, {len(SIX_WORKLOADS)} workloads, beside builds (CPU)"
+        return Row(what, ours, commit, theirs, least_ratio=SIX_TIMES_FASTER, note=BUILDS)
+
+    def six(self) -> Path:
+        """The first of six patches, each to what the one before has left."""
+        texts = [LINE, *(self._slower(next(self.numbers)) for _ in range(SIX))]
+        home = Path(tempfile.mkdtemp(dir=self.place))
+        names = [f"{number}.patch" for number in range(1, SIX + 1)]
+        (home / "series").write_text("".join(f"{name}\n" for name in names))
+        for name, old, new in zip(names, texts, texts[1:], strict=False):
+            (home / name).write_text(self._difference(FILE, old, new))
+        return home / names[0]
 
     def bare_make(self, patch: Path) -> float:
         """CPU seconds of make in the tree that compiled `patch` last, after one more change of its file."""
@@ -119,11 +160,18 @@ class _Bench:
             file = tree.source / FILE
             before = file.read_bytes()
             changed = before.decode().replace(LINE, self._slower(next(self.numbers)))
-            make = Make(tree_in(tree.source), tree.home, lambda *_: None, products=tree.build)
+            make = Make(
+                tree_in(tree.source),
+                tree.home,
+                lambda *_: None,
+                products=tree.build,
+                ccache=tree.home / "ccache",
+                seen_at=tree.place,
+            )
             file.unlink()  # a link may lead to the cache's own
             try:
                 file.write_text(changed)
-                return cpu_seconds(lambda: make.run("bench", "vmlinux"))
+                return cpu_seconds(lambda: make.run("bench", "vmlinux")).whole
             finally:
                 file.write_bytes(before)
 
@@ -141,52 +189,75 @@ class _Bench:
         jobs = jobs_of(study, planned.baseline, kernel, default_resources())
         machine = ExactMachine(cache=self.place / "snapshots")
         boots = [partial(machine.prepare, job.boot, lambda _what: None) for job in jobs]
-        boot = cpu_seconds(lambda: [each() for each in boots])
+        boot = cpu_seconds(lambda: [each() for each in boots]).whole
         symbols = KernelSymbols()
         # The first one reads the symbols too.
         once = [
-            cpu_seconds(lambda: run_trial(machine, planned.trials[0], jobs, symbols=symbols)) for _ in "ab"
+            cpu_seconds(lambda: run_trial(machine, planned.trials[0], jobs, symbols=symbols)).whole
+            for _ in "ab"
         ]
         return boot, once[-1]
 
     def _patch(self, path: str, old: str, new: str) -> Path:
-        before = (self.source / path).read_text()
-        assert before.count(old) == 1, f"{path} has it once"
-        one, other = (text.splitlines(keepends=True) for text in (before, before.replace(old, new)))
         home = Path(tempfile.mkdtemp(dir=self.place))
         (home / "series").write_text("one.patch\n")
         patch = home / "one.patch"
-        patch.write_text("".join(difflib.unified_diff(one, other, f"a/{path}", f"b/{path}")))
+        patch.write_text(self._difference(path, old, new))
         return patch
+
+    def _difference(self, path: str, old: str, new: str) -> str:
+        """`old` and `new` each stand in the place of what the source has once."""
+        source, base = (self.source / path).read_text(), LINE if path == FILE else old
+        assert source.count(base) == 1, f"{path} has it once"
+        before, after = (source.replace(base, text).splitlines(keepends=True) for text in (old, new))
+        return "".join(difflib.unified_diff(before, after, f"a/{path}", f"b/{path}"))
 
     @staticmethod
     def _slower(instructions: int) -> str:
         return f'{LINE}\n\tasm volatile(".rept {instructions % 4000}; nop; .endr");\n'
 
 
-def _without_sandbox(place: Path) -> None:
-    """Build without bubblewrap: CPU seconds in another namespace of processes are not told to who waits."""
-    programs = place / "bin"
-    programs.mkdir()
-    failing = programs / "bwrap"
-    failing.write_text("#!/bin/sh\nexit 1\n")
-    failing.chmod(0o755)
-    os.environ["PATH"] = f"{programs}:{os.environ['PATH']}"
-
-
-def _run(*words: str) -> None:
-    """ktrial; whether a limit was passed is not asked here."""
-    command = [str(Path(sys.executable).with_name("ktrial")), *words]
+def _run(*words: str, checkout: Path | None = None) -> None:
+    """ktrial, or that of a checkout; whether a limit was passed is not looked at here."""
     # As for who has installed it: modules are compiled once, not at each start.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    if checkout:
+        environment["PYTHONPATH"] = str(checkout / "src")
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *words], capture_output=True, text=True, check=False, env=environment
+    )
     if done.returncode not in {0, 1}:
-        raise RuntimeError(f"{' '.join(command)}: {done.stderr}")
+        raise RuntimeError(f"{' '.join(words)}: {done.stderr}")
 
 
-def cpu_seconds(action: Callable[[], object]) -> float:
-    """CPU seconds of the processes that the action starts and waits for."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_PR_SET_CHILD_SUBREAPER = 36
+"""prctl(2): who has lost its parent is this process' child. Nobody else waits for what bubblewrap starts in a
+namespace of processes: its time would be lost."""
+
+
+@dataclass(frozen=True)
+class Cpu:
+    """CPU seconds, user's and system's."""
+
+    whole: float
+    builds: float
+    """Of it, what nobody waited for: what ran in a sandbox."""
+
+
+def cpu_seconds(action: Callable[[], object]) -> Cpu:
+    """CPU seconds of all processes that the action starts."""
+    before = _of_children()
     action()
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    waited_for = _of_children()
+    while True:
+        try:
+            os.waitpid(-1, 0)
+        except ChildProcessError:
+            after = _of_children()
+            return Cpu(after - before, after - waited_for)
+
+
+def _of_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime

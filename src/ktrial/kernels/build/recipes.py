@@ -172,10 +172,13 @@ class Manifest:
 
     def but(self, changes: Mapping[str, str | None]) -> "Manifest":
         """The same with other files; None: the file is gone."""
-        files = {**self.files, **{path: entry for path, entry in changes.items() if entry is not None}}
-        return Manifest(
-            {path: entry for path, entry in files.items() if changes.get(path, entry) is not None}
-        )
+        files = dict(self.files)  # of 80,000 files few change
+        for path, entry in changes.items():
+            if entry is None:
+                files.pop(path, None)
+            else:
+                files[path] = entry
+        return Manifest(files)
 
     def differing(self, previous: "Manifest") -> list[str]:
         """Paths that are not the same in both, sorted."""
