@@ -10,7 +10,7 @@ from docs.measured.series_result import kept
 from docs.measured.series_rows import plain, row_of
 from docs.measured.wording import prose, table, with_commas
 
-_SERIES = {"cachyos": "CachyOS", "clear": "Clear Linux, C files alone", "openwrt": "OpenWrt's `hack-6.1`"}
+_SERIES = {"cachyos": "CachyOS", "clear": "Clear Linux", "openwrt": "OpenWrt's `hack-6.1`"}
 _SUMMARY = """
 **{title}**, {count} onto `{base}`, in {workloads}: {states}.{functions} All of it took {cpu} CPU
 seconds, without the base's build.{out}
