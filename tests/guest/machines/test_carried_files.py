@@ -85,6 +85,7 @@ def ran(
         return target.perform(steps)
 
 
+@pytest.mark.nightly  # some 20 seconds of CPU time
 def test_thousands_of_files_and_a_large_one_arrive_whole(
     machine: ExactMachine, kernel: Kernel, frozen: FrozenFiles, tmp_path: Path
 ) -> None:
@@ -166,6 +167,7 @@ def test_a_link_takes_the_place_of_a_directory_that_was_booted_with(
     assert result.stdout.splitlines() == ["new new", "old old", "'/place' -> 'elsewhere'"]
 
 
+@pytest.mark.nightly  # some 8 seconds of CPU time
 def test_files_that_do_not_fit_are_told(
     machine: ExactMachine, kernel: Kernel, frozen: FrozenFiles, tmp_path: Path
 ) -> None:
@@ -176,6 +178,7 @@ def test_files_that_do_not_fit_are_told(
     assert raised.value.outcome == Outcome.OUT_OF_MEMORY.value
 
 
+@pytest.mark.nightly  # some 13 seconds of CPU time
 def test_where_no_state_can_be_kept_all_of_it_is_one_boot(
     kernel: Kernel, frozen: FrozenFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -192,6 +195,7 @@ def test_where_no_state_can_be_kept_all_of_it_is_one_boot(
     assert result.stdout == "data\n"
 
 
+@pytest.mark.nightly  # some 11 seconds of CPU time
 def test_several_cpus_are_given_files_as_well(kernel: Kernel, frozen: FrozenFiles, snapshots: Path) -> None:
     files, boot = brought(frozen, "parallel"), waiting(kernel, cpus=2)
     step = shell(f"stat -c %n {SHELL}")

@@ -83,6 +83,7 @@ def test_two_trials_from_one_snapshot_are_the_same(
         assert target.perform(STEPS) == reference
 
 
+@pytest.mark.nightly  # some 19 seconds of CPU time
 def test_another_snapshot_made_and_used_with_all_cores_busy_gives_the_same(
     kernel: Kernel, tmp_path: Path, reference: tuple[StepResult, ...]
 ) -> None:

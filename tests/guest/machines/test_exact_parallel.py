@@ -67,6 +67,7 @@ def performed(machine: ParallelMachine, kernel: Kernel, *steps: Run) -> list[tup
         return [target.perform((step,)) for step in steps]
 
 
+@pytest.mark.nightly  # some 43 seconds of CPU time
 def test_a_boot_tells_which_code_its_cpus_execute(machine: ParallelMachine, kernel: Kernel) -> None:
     boot = boot_of(kernel, cpus=2)
     first, again = (machine.executed_in_boot(boot) for _ in range(2))

@@ -58,6 +58,7 @@ def test_loops_scale_and_appends_to_one_file_do_not(guest: Target) -> None:
     assert speed_up(guest, "append2") < 0.6 * CPUS
 
 
+@pytest.mark.nightly  # some 20 seconds of CPU time
 def test_without_a_number_there_is_a_task_for_each_cpu(guest: Target) -> None:
     use = WorkloadUse(name="loop1", parameters=QUICK)
     (result,) = performed(guest, use)

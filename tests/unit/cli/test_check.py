@@ -62,6 +62,15 @@ def plain(text: str) -> str:
     return text.replace("\u00a0", " ")
 
 
+def test_a_limit_names_a_workload_with_its_parameters(cli: Here) -> None:
+    label = "hackbench(groups=2, loops=3)"
+    kernels = ("--kernel", GOOD, "--against", GOOD, "--no-route")
+    result = cli.run("check", *kernels, "--workload", label, "--max", f"{label}=+50%", "--json")
+    assert result.status == 0
+    (row,) = json.loads(result.output)["rows"]
+    assert (row["workload"], row["limit"]) == (label, 0.5)
+
+
 def test_a_kernel_beyond_the_limit_ends_with_1_and_says_by_how_much(cli: Here, tmp_path: Path) -> None:
     summary = tmp_path / "summary.md"
     summary.write_text("### Another step\n")

@@ -246,6 +246,7 @@ def test_groups_that_are_not_in_blocks_are_judged_by_what_is_asked_for(
         assert comparison["reason"].endswith(f": it takes {fewest}")
 
 
+@pytest.mark.nightly  # some 9 seconds of CPU time
 def test_plan_counts_what_a_verdict_on_all_trials_takes(ktrial: CommandLine) -> None:
     plans = [
         json.loads(ktrial("timed", "plan", "--effect", "5%", "--sd", "1%", "--json", *more).output)
@@ -273,6 +274,7 @@ def test_plan_says_when_nothing_helps(ktrial: CommandLine) -> None:
     assert "more than 3840 blocks are needed: make the trials steadier first" in result
 
 
+@pytest.mark.nightly  # some 18 seconds of CPU time
 def test_plan_reads_a_calibration_and_a_a_blocks(ktrial: CommandLine, tmp_path: Path) -> None:
     row = MetricCalibration(
         workload="fork",

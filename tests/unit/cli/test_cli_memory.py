@@ -106,6 +106,7 @@ def test_a_command_does_what_it_should_or_says_in_one_line_that_memory_is_missin
     assert all("ulimit -v unlimited" in line for line in hint)
 
 
+@pytest.mark.nightly  # some 10 seconds of CPU time
 @pytest.mark.parametrize(
     ("words", "limit"),
     [("show 1", 150_000), ("show 2", 600_000), ("report 1", 2_000_000), ("report 3", 72_000_000)],

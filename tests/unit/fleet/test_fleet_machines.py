@@ -172,6 +172,12 @@ def holders(scheduler: Scheduler) -> Iterator[Holders]:
         yield two
 
 
+def test_an_idle_worker_neither_samples_itself_nor_watches_its_loop() -> None:
+    connection.imported()
+    assert dask.config.get("distributed.worker.profile.enabled") is False
+    assert dask.utils.parse_timedelta(dask.config.get("distributed.admin.tick.interval")) >= 1
+
+
 def test_users_of_different_stores_take_turns(
     scheduler: Scheduler, store: Store, other: Store, pool: ThreadPoolExecutor
 ) -> None:

@@ -247,6 +247,7 @@ def test_two_are_confirmed_only_where_what_is_put_by_can_show_what_they_bring(
     assert size.runs <= 36
 
 
+@pytest.mark.nightly  # some 6 seconds of CPU time
 @pytest.mark.parametrize("earlier", [pytest.param(0, marks=pytest.mark.nightly), 8])
 def test_the_smallest_effect_is_found_in_80_of_100_confirmations(earlier: int) -> None:
     """Where the model believes in it, as well as it usually knows."""

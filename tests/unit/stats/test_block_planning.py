@@ -3,12 +3,15 @@
 import numpy as np
 import pytest
 from tests.support.making import DESIGN, SECONDS
+from tests.support.runs_of_tests import at_night
 
 from ktrial.stats.sequential.design import BlockedMetric
 from ktrial.stats.sequential.power import blocks_needed, calibrate, power, ratio_spread, smallest_detectable
 
 
-@pytest.mark.parametrize(("sd", "blocks"), [(0.005, 30), (0.01, 60), (0.012, 90), (0.02, 180)])
+@pytest.mark.parametrize(
+    ("sd", "blocks"), [(0.005, 30), at_night(0.01, 60), at_night(0.012, 90), at_night(0.02, 180)]
+)
 def test_how_many_blocks_one_percent_needs(sd: float, blocks: int) -> None:
     needed = blocks_needed(0.01, ratio_spread(sd), DESIGN)
     assert needed is not None
@@ -29,6 +32,7 @@ def test_a_hopeless_spread_needs_more_blocks_than_make_sense() -> None:
     assert blocks_needed(0.01, 1.0, DESIGN) is None
 
 
+@pytest.mark.nightly  # some 5 seconds of CPU time
 def test_a_calibration_tells_spread_false_alarms_and_blocks() -> None:
     rng = np.random.default_rng(15)
     shared = rng.normal(0, 0.05, 100)

@@ -17,13 +17,15 @@ SERIES, POINTS = 200, 100
 
 
 @pytest.mark.parametrize("phi", [*MEMORY.values(), 0.9])
-@pytest.mark.parametrize("points", [50, POINTS, at_night(400)])
+@pytest.mark.parametrize("points", [at_night(50), POINTS, at_night(400)])
 def test_noise_shows_no_change(phi: float, points: int) -> None:
     series = noise(np.random.default_rng(1), SERIES, points, phi)
     assert sum(bool(shifts(row)) for row in series) <= 0.05 * SERIES
 
 
-@pytest.mark.parametrize("kind", ["cauchy", at_night("lognormal"), "three values", at_night("two modes")])
+@pytest.mark.parametrize(
+    "kind", [at_night("cauchy"), at_night("lognormal"), "three values", at_night("two modes")]
+)
 def test_noise_of_any_shape_shows_no_change(kind: str) -> None:
     rng, shape = np.random.default_rng(2), (SERIES, POINTS)
     series = {
@@ -70,6 +72,7 @@ def test_a_step_without_noise_is_one_change() -> None:
     assert (shift.place, shift.before, shift.after) == (50, 1.0, 2.0)
 
 
+@pytest.mark.nightly  # some 6 seconds of CPU time
 def test_steps_in_noise_that_remembers_are_found() -> None:
     """Less often than in independent noise: in 100 points with φ = 0.6 some 25 are worth as much."""
     rng = np.random.default_rng(10)
@@ -82,8 +85,8 @@ def test_steps_in_noise_that_remembers_are_found() -> None:
     ("kind", "least"),
     [
         ("up 4 SD for 10 points", 0.9),
-        ("up 6 SD for 5 points", 0.9),
-        ("three steps of 2 SD, 30 points apart", 0.6),
+        at_night("up 6 SD for 5 points", 0.9),
+        at_night("three steps of 2 SD, 30 points apart", 0.6),
     ],
 )
 def test_a_level_that_comes_back_and_steps_in_a_row_are_placed(kind: str, least: float) -> None:
@@ -99,6 +102,7 @@ def test_a_random_walk_has_no_level_that_changes() -> None:
     assert not any(wanders(row) for row in noise(np.random.default_rng(13), SERIES, 120, 0.3))
 
 
+@pytest.mark.nightly  # some 9 seconds of CPU time
 def test_the_p_value_of_an_excursion_holds() -> None:
     """Of series without a change; a fifth of alpha is the excursions'."""
     p = [p_of_any(row, autocorrelated=False) for row in np.random.default_rng(14).standard_normal((600, 60))]
@@ -138,6 +142,7 @@ def test_p_values_of_single_stretches_hold() -> None:
         assert np.mean(p <= level) <= 1.3 * level
 
 
+@pytest.mark.nightly  # some 17 seconds of CPU time
 def test_many_series_share_one_rate_of_false_alarms() -> None:
     rng = np.random.default_rng(9)
     families = [dict(enumerate(noise(rng, 20, 60, 0.0))) for _ in range(40)]

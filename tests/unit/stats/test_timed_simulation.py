@@ -39,6 +39,7 @@ def test_two_kernels_that_are_the_same_are_rarely_told_apart(
     assert ktrial(noise, 0.0, rng, design).found_a_difference <= MOST_FALSE
 
 
+@pytest.mark.nightly  # some 10 seconds of CPU time
 @pytest.mark.parametrize("name", MODELS)
 def test_so_it_is_where_no_study_may_stop_as_equivalent(name: str) -> None:
     """The error of the difference alone."""
@@ -73,6 +74,7 @@ def test_two_kernels_that_differ_by_the_margin_are_rarely_called_equivalent(name
     assert float(equivalent.mean()) <= MOST_FALSE
 
 
+@pytest.mark.nightly  # some 7 seconds of CPU time
 @pytest.mark.parametrize("name", HARD)
 def test_no_treatment_of_five_that_are_the_same_is_often_told_apart(name: str) -> None:
     """With one baseline for all; the first claim of Holm's procedure is one at a fifth of alpha."""

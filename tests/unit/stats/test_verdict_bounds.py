@@ -208,6 +208,7 @@ each_change_and_nightly = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.nightly  # some 6 seconds of CPU time
 @each_change_and_nightly
 @pytest.mark.parametrize(("typical", "size"), [(0.94, 1.0), (0.97, 0.5)])
 def test_no_study_is_silent_of_a_tail_that_makes_better_worse(
@@ -241,6 +242,7 @@ WORDS_OF_A_TAIL = {
 }
 
 
+@pytest.mark.nightly  # some 8 seconds of CPU time
 @each_change_and_nightly
 @pytest.mark.parametrize(
     ("typical", "share", "size", "sd"),
@@ -330,6 +332,7 @@ def test_equivalent_says_that_rare_doubled_trials_are_not_ruled_out(studies: int
         assert met_one or "are not ruled out after" in comparison.bound
 
 
+@pytest.mark.nightly  # some 10 seconds of CPU time
 @each_change_and_nightly
 @pytest.mark.parametrize("share", [0.16, 0.3])
 def test_survivors_are_not_called_better(share: float, studies: int) -> None:

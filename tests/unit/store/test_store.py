@@ -172,6 +172,7 @@ with open_store(sys.argv[1]) as store:
 """
 
 
+@pytest.mark.nightly  # some 8 seconds of CPU time
 @pytest.mark.parametrize("backend", [at_night(SQLITE), POSTGRESQL], indirect=True)
 def test_several_processes_make_and_write_one_store_at_once(backend: Backend) -> None:
     writers = [
