@@ -25,6 +25,9 @@ _GLANCE_SECONDS = 0.1
 _RESULT_SECONDS = 3.0
 """Who does not hand over a result within so long is gone: it is computed again."""
 _LEASE_TIMEOUT = "distributed.scheduler.locks.lease-timeout"
+# By itself Dask looks every 10 ms at what a worker executes, every 20 ms whether its loop is late: an idle
+# worker takes 3.7 % of a CPU, and 0.6 % without. A machine where time is measured has to be idle.
+_IDLE = {"distributed.worker.profile.enabled": False, "distributed.admin.tick.interval": "1 s"}
 _LOST = frozenset({"lost", "cancelled"})
 
 
@@ -278,8 +281,9 @@ def is_lost(future: Pending) -> bool:
 
 
 def imported() -> Any:
-    """Dask distributed, without the messages that it logs. Raises FleetError where it is not there."""
+    """Dask distributed, which neither logs nor samples itself. Raises FleetError where it is not there."""
     try:
+        import dask
         import distributed
     except ImportError as error:
         raise FleetError(
@@ -289,6 +293,7 @@ def imported() -> Any:
     loggers = [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]
     for name in (*loggers, "distributed", "tornado.application", "asyncio"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    dask.config.set(_IDLE)
     return distributed
 
 
