@@ -12,11 +12,11 @@ from docs.measured.wording import prose, table, with_commas
 
 _SERIES = {"cachyos": "CachyOS", "clear": "Clear Linux", "openwrt": "OpenWrt's `hack-6.1`"}
 _SUMMARY = """
-**{title}**, {count} onto `{base}`, in {workloads}: {states}.{functions} All of it took {cpu} CPU
-seconds, without the base's build.{out}
+**{title}**, {count} onto `{base}`, in {workloads}: {states}.{functions} It took {cpu} CPU
+seconds, without the base.{out}
 """
 _FUNCTIONS = " Of the {all} functions that it changes {executed} ran."
-_OUT = " Commented out in `series`, as most of the kernel is compiled anew with each: {subjects}."
+_OUT = " Left out, as they recompile most of the kernel: {subjects}."
 _BUILT = ("built", "same image", "does not build", "does not boot")
 _WITHOUT_KERNEL = ("not compiled", "does not apply")
 """States of which the numbers stand in the sentence, and no row in the table."""
