@@ -34,7 +34,14 @@ class SeriesBuilder(FakeBuilder):
 
     @property
     def builder(self) -> Builder:
-        return replace(super().builder, applies=self.applies, configured=self.resolves)
+        return replace(
+            super().builder,
+            applies=self.applies,
+            configured=self.resolves,
+            not_applying=lambda _plain, patches, _progress: {
+                number: not_applied() for number, files in patches if "unapplied" in " ".join(names_in(files))
+            },
+        )
 
     def resolves(self, wanted: Build, progress: Progress) -> dict[str, str]:
         self.applies(wanted, progress)
@@ -56,8 +63,7 @@ class SeriesBuilder(FakeBuilder):
 
     def applies(self, wanted: Build, progress: Progress) -> None:
         if self._has(wanted, "unapplied"):
-            facts = {"path": "unapplied.patch", "problem": "hunk 1 of mm/a.c fails at line 3", "advice": ""}
-            raise PatchNotApplied(directory="linux", **facts)
+            raise not_applied()
 
     @staticmethod
     def _has(wanted: Build, word: str) -> bool:
@@ -71,6 +77,12 @@ class SeriesBuilder(FakeBuilder):
         ]
         kernel = FakeBuilder.kernel(wanted)
         return kernel.model_copy(update={"digest": digest(telling)})
+
+
+def not_applied() -> PatchNotApplied:
+    """What is said of a patch that is called `unapplied`."""
+    facts = {"path": "unapplied.patch", "problem": "hunk 1 of mm/a.c fails at line 3", "advice": ""}
+    return PatchNotApplied(directory="linux", **facts)
 
 
 def names_in(patches: Iterable[Patch]) -> list[str]:

@@ -207,3 +207,15 @@ def test_the_first_build_of_what_people_ship_is_no_change_of_another_one_s_tree(
     guest, debian = re.findall(r"^\S+: (at most .*)", planned, re.MULTILINE)
     assert "1 of them whole, or nearly" not in guest
     assert "1 of them whole, or nearly" in debian
+
+
+@pytest.mark.parametrize("dry", [(), ("--dry-run",)], ids=["run", "only planned"])
+def test_what_does_not_apply_is_told_first_and_is_no_kernel_of_the_estimate(
+    dry: tuple[str, ...], ktrial: CommandLine, tmp_path: Path
+) -> None:
+    a_series(tmp_path / "q", "cost-fork-4", "unapplied", "unapplied-too")
+    said = ktrial("series", "--quilt", "q", *ONTO, *WORKLOADS, "--rebuild", "0", *dry)
+    planned = said.output if dry else said.messages
+    assert "2 of 3 do not apply" in planned
+    assert "at most 2 kernels to compile" in planned.replace("\u00a0", " ")
+    assert dry or planned.index("2 of 3 do not apply (2, 3)") < planned.index("base: building")

@@ -1,7 +1,7 @@
 """What `ktrial series` runs: the series that its options name, the estimate, the progress, the result."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
@@ -162,8 +162,10 @@ class MeasuredSeries:
         self.series  # noqa: B018 - mistakes are told before a store is opened
         with open_store(self.options.store) as store:
             plans = self._planned(store, StepLines(console))
-            self._print_plan([estimate(planned) for planned in plans], console)
             planned = plans[0]
+            refused = refusals(planned) if len(self.series.patches) > 1 else {}
+            costs = [estimate(planned, refused) for planned in plans]
+            self._print_plan(costs, console, refused, lists_patches=False)
             try:
                 if not self.options.every:
                     return side_by_side(plans) if len(plans) > 1 else [planned.run_all()]
@@ -195,12 +197,12 @@ class MeasuredSeries:
             }
             print_json({**self.series.model_dump(mode="json"), **data})
             return
-        self._print_plan(costs, output(), refused)
+        self._print_plan(costs, output(), refused, lists_patches=True)
 
     def _print_plan(
-        self, costs: Sequence[Estimate], console: Console, refused: dict[int, str] | None = None
+        self, costs: Sequence[Estimate], console: Console, refused: Mapping[int, str], *, lists_patches: bool
     ) -> None:
-        """The series, and what it will cost; with `refused` also its patches, and which do not apply."""
+        """The series, how many patches do not apply, and what it will cost."""
         series = self.series
         count = len(series.patches)
         version = f"{series.version} of " if series.version else ""
@@ -209,7 +211,7 @@ class MeasuredSeries:
             f"note: {note}" for note in (*series.notes, *([str(self.rules)] if self.rules.rules else []))
         ]
         lines += [f"note: {many}" for build in self._builds if (many := many_modules(build.config))]
-        if refused is not None:
+        if lists_patches:
             for patch in series.patches:
                 files = number_format.counted(len(patch.paths), "file")
                 lines.append(f"{patch.number:>4}  {patch.subject}  ({files})")
@@ -218,7 +220,8 @@ class MeasuredSeries:
                     lines += [f"      does not apply: {why}", *(f"        {line}" for line in quoted)]
         if refused:
             rest = "; the others are tried without them" if len(refused) < count else ""
-            lines.append(f"{len(refused)} of {count} do not apply{rest}")
+            which = "" if lists_patches else f" ({', '.join(map(str, sorted(refused)))})"
+            lines.append(f"{len(refused)} of {count} do not apply{which}{rest}")
         names = [f"{build.config}: " for build in self._builds] if len(costs) > 1 else [""]
         lines += [f"{name}{cost.words()}" for name, cost in zip(names, costs, strict=True)]
         for line in lines:
