@@ -202,7 +202,7 @@ def test_the_first_build_of_what_people_ship_is_no_change_of_another_one_s_tree(
     ktrial: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     a_series(tmp_path / "q", "cost-fork-4")
-    monkeypatch.setattr("ktrial.series.run.has_kept_trees", lambda: True)
+    monkeypatch.setattr("ktrial.series.estimate.has_kept_trees", lambda: True)
     planned = ktrial("series", "--quilt", "q", *ONTO, *WORKLOADS, *BOTH, "--dry-run").output
     guest, debian = re.findall(r"^\S+: (at most .*)", planned, re.MULTILINE)
     assert "1 of them whole, or nearly" not in guest

@@ -32,7 +32,8 @@ from ktrial.report.patch_series import COLUMNS, as_text, exercised, idle_lines
 from ktrial.report.patch_series import answer as answer_of
 from ktrial.report.patch_series_page import as_markdown, series_page
 from ktrial.series.errors import SeriesError
-from ktrial.series.run import SeriesRun, differs, estimate, needs_several, rebuilt
+from ktrial.series.estimate import estimate
+from ktrial.series.run import SeriesRun, differs, needs_several, rebuilt
 from ktrial.store.store import Store, open_store
 from ktrial.target import Run, StepResult
 

@@ -53,14 +53,8 @@ from ktrial.report.patch_series import (
 )
 from ktrial.series.commit_ranges import run_sparsely
 from ktrial.series.errors import SeriesNotChosen
-from ktrial.series.run import (
-    REBUILD_EVERY,
-    Estimate,
-    SeriesRun,
-    estimate,
-    refusals,
-    side_by_side,
-)
+from ktrial.series.estimate import Estimate, estimate, refusals
+from ktrial.series.run import REBUILD_EVERY, SeriesRun, side_by_side
 from ktrial.store.store import Store
 from ktrial.studyfile.tree_rules import TreeRules, rules_in
 from ktrial.workloads.tours import NAMES
