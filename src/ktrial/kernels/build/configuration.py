@@ -270,8 +270,7 @@ def _base_text(source: BuildSource, spec: Build, progress: Progress) -> str:
 
 
 def _subset(source: BuildSource) -> Manifest:
-    files = source.manifest.files
-    return Manifest({path: files[path] for path in read_of(files)})
+    return source.manifest.part(_READ)
 
 
 def _make(home: Path, spec: Build, progress: Progress) -> Make:

@@ -7,10 +7,14 @@
 
 import hashlib
 import json
+import re
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
+from threading import Lock
 
 from pydantic import ValidationError
 
@@ -152,12 +156,31 @@ class Manifest:
 
     files: Mapping[str, str]
     """Path, relative with slashes → `MODE OBJECT`, where the object is git's name of the content (SHA-1)."""
+    _root: "Manifest | None" = field(default=None, compare=False, repr=False)
+    """What it was made from by changes: of 80,000 files a patch changes few, and only those are looked at."""
+    _changes: Mapping[str, str | None] = field(default_factory=dict, compare=False, repr=False)
+    _parts: "dict[re.Pattern[str], Manifest]" = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
     def digest(self) -> str:
         """SHA-256 over all of it."""
-        lines = [f"{self.files[path]}\t{path}\n" for path in sorted(self.files)]
-        return hashlib.sha256("".join(lines).encode(errors="surrogateescape")).hexdigest()
+        text = "".join(self._lines)
+        return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
+
+    @cached_property
+    def _paths(self) -> list[str]:
+        return sorted(self.files)
+
+    @cached_property
+    def _lines(self) -> list[str]:
+        if self._root is None or not all(
+            path in self._root.files and entry for path, entry in self._changes.items()
+        ):
+            return [_line(path, self.files[path]) for path in self._paths]
+        lines = list(self._root._lines)
+        for path in self._changes:
+            lines[bisect_left(self._root._paths, path)] = _line(path, self.files[path])
+        return lines
 
     @cached_property
     def directories(self) -> frozenset[str]:
@@ -172,19 +195,40 @@ class Manifest:
 
     def but(self, changes: Mapping[str, str | None]) -> "Manifest":
         """The same with other files; None: the file is gone."""
-        files = dict(self.files)  # of 80,000 files few change
+        files = dict(self.files)
         for path, entry in changes.items():
             if entry is None:
                 files.pop(path, None)
             else:
                 files[path] = entry
-        return Manifest(files)
+        return Manifest(files, self._root or self, {**self._changes, **changes})
+
+    def part(self, pattern: re.Pattern[str]) -> "Manifest":
+        """Those of the files whose whole path fits the pattern."""
+        part = self._parts.get(pattern)
+        if part is None:
+            if self._root is None:
+                chosen = {path: entry for path, entry in self.files.items() if pattern.fullmatch(path)}
+                part = Manifest(chosen)
+            else:
+                changes = {path: entry for path, entry in self._changes.items() if pattern.fullmatch(path)}
+                part = self._root.part(pattern)
+                part = part.but(changes) if changes else part
+            self._parts[pattern] = part
+        return part
 
     def differing(self, previous: "Manifest") -> list[str]:
         """Paths that are not the same in both, sorted."""
         ours, theirs = self.files, previous.files
+        if (self._root or self) is (previous._root or previous):
+            either = {**self._changes, **previous._changes}
+            return sorted(path for path in either if ours.get(path) != theirs.get(path))
         changed = [path for path, entry in ours.items() if theirs.get(path) != entry]
         return sorted([*changed, *(path for path in theirs if path not in ours)])
+
+
+def _line(path: str, entry: str) -> str:
+    return f"{entry}\t{path}\n"
 
 
 def object_of(content: bytes) -> str:
@@ -196,18 +240,59 @@ def object_of(content: bytes) -> str:
 def keep_manifest(manifest: Manifest, path: Path) -> None:
     """Write it down."""
     write_atomically(path, json.dumps(manifest.files))
+    with suppress(OSError):  # gone again
+        _READ.keep(path, _state_of(path), manifest)
 
 
 def kept_manifest(path: Path) -> Manifest | None:
-    """The one that was written down; None where there is none that can be read."""
+    """The one that was written down; None where there is none that can be read.
+
+    It is read once as long as the file is the same: it has some 80,000 names.
+    """
     try:
-        seen = path.stat()
-        return _manifest_in(path, (seen.st_ino, seen.st_size, seen.st_mtime_ns))
+        state = _state_of(path)
+        manifest = _READ.get(path, state)
+        if manifest is None:
+            manifest = Manifest(json.loads(path.read_bytes()))
+            _READ.keep(path, state, manifest)
     except (OSError, ValueError):
         return None
+    return manifest
 
 
-@lru_cache(maxsize=4)
-def _manifest_in(path: Path, _state: tuple[int, int, int]) -> Manifest:
-    """Read once as long as the file is the same: some 80,000 names, whose digest is asked for many times."""
-    return Manifest(json.loads(path.read_bytes()))
+_State = tuple[int, int, int]
+
+
+def _state_of(path: Path) -> _State:
+    seen = path.stat()
+    return seen.st_ino, seen.st_size, seen.st_mtime_ns
+
+
+class _Manifests:
+    """Those that were read or written last, by their files."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._kept: dict[Path, tuple[_State, Manifest]] = {}
+        self._lock = Lock()
+
+    def get(self, path: Path, state: _State) -> Manifest | None:
+        """None where it was not read, or the file has changed since."""
+        with self._lock:
+            kept = self._kept.get(path)
+            if kept is None or kept[0] != state:
+                return None
+            self._kept[path] = self._kept.pop(path)
+            return kept[1]
+
+    def keep(self, path: Path, state: _State, manifest: Manifest) -> None:
+        """Instead of what was kept of that file, and of the one that was asked for longest ago."""
+        with self._lock:
+            self._kept.pop(path, None)
+            self._kept[path] = state, manifest
+            while len(self._kept) > self._most:
+                self._kept.pop(next(iter(self._kept)))
+
+
+_READ = _Manifests(8)
+"""More than there are build trees, each of which is looked at before every build, and a source."""
