@@ -8,13 +8,14 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 from ktrial.installation import cache_directory
 from ktrial.kernels import Progress, silent
+from ktrial.kernels.build.lately_used import LatelyUsed
 from ktrial.kernels.build.recipes import EXECUTABLE, LINK, PLAIN, Manifest, content_kept, object_of
 from ktrial.kernels.build.sources import (
     DEBIAN_PREFIX,
@@ -619,7 +620,30 @@ def source_of(spec: Build, scratch: Path, progress: Progress) -> BuildSource:
                 "; the .gitignore there ignores the source (Debian's does): git add --force --all takes it"
             )
         raise NotASource(directory=spec.source, problem=problem)
-    return BuildSource(snapshot, patched(snapshot, spec.patches, scratch, spec.fuzz), spec.since)
+    return _with_patches(snapshot, spec, scratch)
+
+
+def _with_patches(snapshot: Snapshot, spec: Build, scratch: Path) -> BuildSource:
+    """The source with all patches; of a series those are applied that no earlier build had. Raises as
+    `patched`.
+    """
+    place, patches = (spec.source, snapshot.manifest.digest, spec.fuzz, spec.since), spec.patches
+    names = [(patch.path, patch.digest) for patch in patches]
+    for count in range(len(patches), 0, -1):
+        if (earlier := _PATCHED.get((*place, *names[:count]))) is not None:
+            break
+    else:
+        count, earlier = 0, BuildSource(snapshot, Overlay(), spec.since)
+    if count == len(patches):
+        return earlier
+    overlay = patched(snapshot, patches[count:], scratch, spec.fuzz, earlier.overlay)
+    source = BuildSource(snapshot, overlay, spec.since)
+    _PATCHED.keep((*place, *names), source)
+    return source
+
+
+_PATCHED = LatelyUsed[tuple[Hashable, ...], BuildSource](4)
+"""Of a series every patch is looked at on top of all before it, several times."""
 
 
 def _clear(path: Path) -> None:

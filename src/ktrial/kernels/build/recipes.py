@@ -14,11 +14,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from threading import Lock
 
 from pydantic import ValidationError
 
 from ktrial.installation import cache_directory
+from ktrial.kernels.build.lately_used import LatelyUsed
 from ktrial.kernels.errors import BadKernelName, KernelNameAmbiguous
 from ktrial.kernels.files import write_atomically
 from ktrial.model.base import Model
@@ -241,7 +241,7 @@ def keep_manifest(manifest: Manifest, path: Path) -> None:
     """Write it down."""
     write_atomically(path, json.dumps(manifest.files))
     with suppress(OSError):  # gone again
-        _READ.keep(path, _state_of(path), manifest)
+        _READ.keep(path, (_state_of(path), manifest))
 
 
 def kept_manifest(path: Path) -> Manifest | None:
@@ -250,49 +250,20 @@ def kept_manifest(path: Path) -> Manifest | None:
     It is read once as long as the file is the same: it has some 80,000 names.
     """
     try:
-        state = _state_of(path)
-        manifest = _READ.get(path, state)
-        if manifest is None:
-            manifest = Manifest(json.loads(path.read_bytes()))
-            _READ.keep(path, state, manifest)
+        state, kept = _state_of(path), _READ.get(path)
+        if kept is not None and kept[0] == state:
+            return kept[1]
+        manifest = Manifest(json.loads(path.read_bytes()))
     except (OSError, ValueError):
         return None
+    _READ.keep(path, (state, manifest))
     return manifest
 
 
-_State = tuple[int, int, int]
-
-
-def _state_of(path: Path) -> _State:
+def _state_of(path: Path) -> tuple[int, int, int]:
     seen = path.stat()
     return seen.st_ino, seen.st_size, seen.st_mtime_ns
 
 
-class _Manifests:
-    """Those that were read or written last, by their files."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._kept: dict[Path, tuple[_State, Manifest]] = {}
-        self._lock = Lock()
-
-    def get(self, path: Path, state: _State) -> Manifest | None:
-        """None where it was not read, or the file has changed since."""
-        with self._lock:
-            kept = self._kept.get(path)
-            if kept is None or kept[0] != state:
-                return None
-            self._kept[path] = self._kept.pop(path)
-            return kept[1]
-
-    def keep(self, path: Path, state: _State, manifest: Manifest) -> None:
-        """Instead of what was kept of that file, and of the one that was asked for longest ago."""
-        with self._lock:
-            self._kept.pop(path, None)
-            self._kept[path] = state, manifest
-            while len(self._kept) > self._most:
-                self._kept.pop(next(iter(self._kept)))
-
-
-_READ = _Manifests(8)
+_READ = LatelyUsed[Path, tuple[tuple[int, int, int], Manifest]](8)
 """More than there are build trees, each of which is looked at before every build, and a source."""
