@@ -47,12 +47,16 @@ class Forward:
     boots: Boots
     progress: Progress
     tell: Told
+    boots_when_measured: Boots | None = None
+    """The same of a kernel that will be measured, as the base is not where no patch changes anything."""
     _out: set[int] = field(default_factory=set)
     """Patches that are left out from here on."""
     _pending: set[int] = field(default_factory=set)
     """Patches with which nothing worked yet, and that the next one may mend."""
     _newest: Kernel | None = None
     """What was built last, also where that has the same image as before: what a patch brings is told once."""
+    _alike: dict[tuple[str, str], bool] = field(default_factory=dict)
+    """Digests of two kernels → whether they have the same image."""
 
     def steps(self) -> list[Step]:
         """The base and every patch. Raises KernelError where the base cannot be had, and host problems."""
@@ -110,9 +114,9 @@ class Forward:
         except (PatchNotApplied, BadPatch) as error:
             self._leave_out(patch.number)
             return Step(patch, StepState.NOT_APPLIED, why=reason(error))
-        got = self._kernel(request)
+        got = self._kernel(request, last.kernel)
         if isinstance(got, Failure) and self._pending and got.state is not StepState.NOT_APPLIED:
-            got = self._without_pending(patch.number, got)
+            got = self._without_pending(patch.number, last.kernel, got)
         if isinstance(got, Failure):
             if got.state is StepState.NOT_APPLIED:
                 self._leave_out(patch.number)
@@ -134,7 +138,8 @@ class Forward:
             return _NOTHING_COMPILED
         return ""
 
-    def _kernel(self, request: Build) -> Kernel | Failure:
+    def _kernel(self, request: Build, last: Kernel) -> Kernel | Failure:
+        """What was asked for; that it boots is known where it has the image of the last one that does."""
         try:
             kernel = self.builder.build(request, self.progress)
         except HOST_PROBLEMS:
@@ -143,16 +148,23 @@ class Forward:
             return Failure(StepState.NOT_APPLIED, reason(error))
         except KernelError as error:
             return Failure(StepState.NOT_BUILT, reason(error))
-        why = self.boots(kernel)
+        boots = self.boots_when_measured or self.boots
+        why = "" if self._are_alike(last, kernel) else boots(kernel)
         return Failure(StepState.NOT_BOOTED, why) if why else kernel
 
-    def _without_pending(self, number: int, failed: Failure) -> Kernel | Failure:
+    def _are_alike(self, last: Kernel, kernel: Kernel) -> bool:
+        key = last.digest, kernel.digest
+        if key not in self._alike:
+            self._alike[key] = same_image(last, kernel)
+        return self._alike[key]
+
+    def _without_pending(self, number: int, last: Kernel, failed: Failure) -> Kernel | Failure:
         """The step without the patches before it that nothing worked with."""
         out, pending = set(self._out), set(self._pending)
         for step in pending:
             self._leave_out(step)
         self._pending.clear()
-        got = self._kernel(self._wanted(number))
+        got = self._kernel(self._wanted(number), last)
         if isinstance(got, Failure) and got.state is StepState.NOT_APPLIED:
             # It builds upon what is broken: the pair of them is.
             self._out, self._pending = out, pending
@@ -164,7 +176,7 @@ class Forward:
         newest, seconds = self._newest or last.kernel, self.builder.cpu_seconds(build)
         options, notes = option_steps(newest, kernel), _inexact(newest, kernel)
         self._newest = kernel
-        if same_image(last.kernel, kernel):
+        if self._are_alike(last.kernel, kernel):
             before = None if options or self._pending else last.build
             if before and self.builder.compiles_the_same(build, before, self.progress):
                 # Nobody could say so earlier: the build tree of the step before was gone, or in use.

@@ -125,6 +125,7 @@ class SeriesRun:
             boots_in(self.measurement, self.runs),
             self.runs.observer.progress_of(self.series.origin),
             self.tell,
+            boots_when_measured(self.measurement, self.runs),
         ).steps()
         base = steps[0].kernel
         assert base is not None, "without a base nothing was built"
@@ -508,6 +509,20 @@ def boots_in(measurement: Measurement, runs: Runs) -> Boots:
         record = measure(BOOT, QUESTION, kernel, once, runs, BOOT)
         wrong = [trial for trial in failed(record) if trial.outcome is not Outcome.WORKLOAD_FAILED]
         return failures(wrong, record.planned) if wrong else ""
+
+    return boots
+
+
+def boots_when_measured(measurement: Measurement, runs: Runs) -> Boots:
+    """The same of a kernel that is to be measured in workloads that are known already: by those trials, which
+    it will have anyway. The null control is asked only where one of them fails.
+    """
+    alone = boots_in(measurement, runs)
+    if not measurement.workloads:
+        return alone
+
+    def boots(kernel: Kernel) -> str:
+        return alone(kernel) if failed(trials_of(kernel, measurement, runs)) else ""
 
     return boots
 

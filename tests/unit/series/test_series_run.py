@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from tests.support.fault_points import declared, each_kill_at
 from tests.support.profiles import a_profile
-from tests.support.scripted import ScriptedMachine
+from tests.support.scripted import ScriptedMachine, ends
 from tests.support.series import SeriesBuilder, a_series, answer, names_in, runs
 
 from ktrial.analysis.attribution.decomposition import explain
 from ktrial.cli.running.series import as_json
 from ktrial.experiment.errors import TrialsNotMeasured
 from ktrial.experiment.resources import Builder
-from ktrial.kernels import Progress
+from ktrial.kernels import Progress, silent
 from ktrial.kernels.build.make import remember_build
 from ktrial.kernels.errors import KernelError, OptionNotTaken
 from ktrial.kernels.patch_series import series_in_quilt
@@ -27,10 +27,12 @@ from ktrial.model.profile import FunctionFiles
 from ktrial.model.regression_check import Decision
 from ktrial.model.series_result import SeriesCell, SeriesResult, StepState
 from ktrial.model.study import MachineSettings, Measurement
+from ktrial.model.trial import Outcome
 from ktrial.model.workload import WorkloadUse
 from ktrial.report.patch_series import COLUMNS, as_text, exercised, idle_lines
 from ktrial.report.patch_series import answer as answer_of
 from ktrial.report.patch_series_page import as_markdown, series_page
+from ktrial.series.building import Forward
 from ktrial.series.errors import SeriesError
 from ktrial.series.estimate import estimate
 from ktrial.series.run import SeriesRun, differs, needs_several, rebuilt
@@ -102,6 +104,57 @@ def test_what_is_not_compiled_and_what_is_the_same_costs_no_trial(tmp_path: Path
         step.kernel.digest for step in result.steps if step.kernel
     }
     assert len({boot.kernel.digest for boot in machine.prepared}) == 2
+
+
+def programs_on(machine: ScriptedMachine, result: SeriesResult) -> dict[int, list[str]]:
+    """Step → the programs that ran on its kernel, each once."""
+    ran: dict[int, dict[str, None]] = {step.number: {} for step in result.steps if step.is_own}
+    digests = {step.kernel.digest: step.number for step in result.steps if step.is_own and step.kernel}
+    for boot, steps in machine.programs:
+        names = [Path(step.argv[0]).name for step in steps if isinstance(step, Run)]
+        ran.get(digests.get(boot.kernel.digest, -1), {}).update(dict.fromkeys(names))
+    return {number: sorted(names) for number, names in ran.items()}
+
+
+def test_a_step_is_known_to_boot_by_its_trials_where_their_workloads_are_known(tmp_path: Path) -> None:
+    machine = ScriptedMachine(answer)
+    with open_store(str(tmp_path / "x.db")) as store:
+        result = asked(tmp_path, store, "cost-fork-5", "cost-pipe-2", machine=machine).run()
+    assert states(result) == ["built", "built"]
+    assert programs_on(machine, result) == {
+        0: ["fork", "nqueens", "pipe"],
+        1: ["fork", "pipe"],
+        2: ["fork", "pipe"],
+    }
+
+
+def test_where_a_workload_fails_the_null_control_tells_whether_the_kernel_boots(tmp_path: Path) -> None:
+    def fails(boot: Boot, run: Run) -> StepResult:
+        build = boot.kernel.origin.build
+        if build and "cost-fork-5" in names_in(build.patches) and Path(run.argv[0]).name == "fork":
+            raise ends(Outcome.HUNG, "it did nothing for a minute")
+        return answer(boot, run)
+
+    machine = ScriptedMachine(fails)
+    with open_store(str(tmp_path / "x.db")) as store:
+        result = asked(tmp_path, store, "cost-fork-5", machine=machine).run()
+    assert states(result) == ["built"]
+    assert programs_on(machine, result)[1] == ["fork", "nqueens", "pipe"]
+    assert result.notes[-1].startswith("patch 1 was not measured: ")
+
+
+def test_what_has_the_image_of_a_kernel_that_boots_is_not_booted(tmp_path: Path) -> None:
+    booted: list[str] = []
+
+    def boots(kernel: Kernel) -> str:
+        booted.append(kernel.digest)
+        return ""
+
+    series = series_in_quilt(a_series(tmp_path / "q", "noop", "cost-fork-5", "noop-2"), SOURCE)
+    forward = Forward(series, Build(source=SOURCE), SeriesBuilder().builder, boots, silent, lambda _: None)
+    steps = forward.steps()
+    assert [step.state.value for step in steps[1:]] == ["same image", "built", "same image"]
+    assert booted == [step.kernel.digest for step in steps if step.kernel and step.is_own]
 
 
 def test_what_is_undecided_comes_before_what_did_not_run(tmp_path: Path) -> None:
