@@ -303,7 +303,9 @@ def _of_image(target: CountingTarget, kernel: Kernel) -> str:
     stored = kept_kallsyms(kernel)
     if stored is not None:
         return stored
-    text = target.kallsyms()
+    from ktrial.kernels.kallsyms_table import kallsyms_in  # what reads images takes its time to load
+
+    text = kallsyms_in(kernel) or target.kallsyms()
     try:
         save_symbols(kernel, text)
     except ValueError as error:

@@ -329,6 +329,16 @@ class CodeImage:
         first = bisect_right(self._addresses, start - 1)
         return frozenset(name for _, name in self._named[first:index]), address - start
 
+    @property
+    def named(self) -> Sequence[tuple[int, str]]:
+        """Address and name of every symbol, in order; without the numbers that compilers give."""
+        return self._named
+
+    def places(self, names: Collection[str]) -> dict[str, int]:
+        """Where the symbols of these names begin: those of them that it has."""
+        wanted = frozenset(names)
+        return {name: address for address, name in self._named if name in wanted}
+
     def bytes_at(self, address: int, size: int) -> bytes:
         """What is in memory there when the kernel starts; nothing outside of its sections."""
         for stretch in self._sections.values():
@@ -449,13 +459,14 @@ def copies_in(kernel: Kernel, names: Iterable[str]) -> dict[str, dict[int, str]]
 
     Names that the kernel's image has not are left out, and all where it has no symbols.
     """
-    if kernel.vmlinux is None:
+    asked = set(names)
+    if kernel.vmlinux is None or not asked:
         return {}
     try:
         image = code_image(kernel.vmlinux)
     except (ELFError, ConstructError, OSError):
         return {}
-    copies = {name: image.copies(name) for name in set(names)}
+    copies = {name: image.copies(name) for name in asked}
     return {
         name: {entry.address: own for own, entry in named.items()} for name, named in copies.items() if named
     }

@@ -227,6 +227,7 @@ def forget() -> None:
     """Find out anew how bubblewrap separates here: another user asks, or another cache is in use."""
     _tried.cache_clear()
     _refusal.cache_clear()
+    _searched.cache_clear()
     system_calls.forget()
 
 
@@ -372,20 +373,27 @@ def _is_there(place: Path) -> bool:
     return _is_of_the_system(place) or str(place) in {"/", "/etc", "/dev", "/proc", _HOME}
 
 
+@lru_cache(maxsize=1024)
 def _is_of_the_system(path: Path) -> bool:
     return any(path.is_relative_to(place) for place in _SYSTEM)
 
 
+@lru_cache
+def _searched(path: str) -> tuple[Path, ...]:
+    """The directories of PATH that are not the system's: looked at once, as each build asks several times."""
+    directories = map(Path, path.split(os.pathsep))
+    return tuple(
+        directory
+        for directory in directories
+        if os.access(directory, os.R_OK | os.X_OK)
+        and directory.is_absolute()
+        and not (_is_of_the_system(directory) and _is_of_the_system(directory.resolve()))
+    )
+
+
 def _toolchains(programs: Mapping[str, str]) -> Iterator[Path]:
     """Directories of PATH that are not the system's, and of compilers that a variable names by a path."""
-    for text in os.environ.get("PATH", "").split(os.pathsep):
-        directory = Path(text)
-        if (
-            os.access(directory, os.R_OK | os.X_OK)
-            and directory.is_absolute()
-            and not (_is_of_the_system(directory) and _is_of_the_system(directory.resolve()))
-        ):
-            yield directory
+    yield from _searched(os.environ.get("PATH", ""))
     for value in programs.values():
         for word in value.split():
             if word.startswith("/") and (compiler := Path(word)).exists():
