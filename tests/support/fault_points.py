@@ -29,7 +29,10 @@ def _files(path: Path) -> list[Path]:
 
 
 def _names(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text())):
+    text = path.read_text()
+    if f"{fault_point.__name__}(" not in text:
+        return
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Call) and ast.unparse(node.func) == fault_point.__name__:
             (name,) = node.args
             assert isinstance(name, ast.Constant), f"{path}:{node.lineno}: the name has to be a literal"

@@ -168,8 +168,9 @@ def an_arm(trials: tuple[Trial, ...], kernel: str, workload: str) -> Arm:
         {
             trial.planned.perturbation.number: sample.value
             for trial in trials
+            if trial.planned.treatment.label == kernel
             for sample in trial.samples
-            if trial.planned.treatment.label == kernel and sample.workload == workload
+            if sample.workload == workload
         },
     )
 
