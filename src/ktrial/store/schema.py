@@ -5,6 +5,7 @@ import math
 import zlib
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -25,7 +26,9 @@ from sqlalchemy import (
     Text,
     TypeDecorator,
     UniqueConstraint,
+    create_mock_engine,
 )
+from sqlalchemy.dialects.sqlite.pysqlite import dialect as sqlite_dialect
 from sqlalchemy.types import TypeEngine
 
 POSTGRESQL, SQLITE = "postgresql", "sqlite"
@@ -374,6 +377,19 @@ machine_leases = Table(
 )
 """Who has a real machine: `content` is model.machine.MachineLease; `heard`, by the clock of the
 database, is written again as long as its holder lives. It has no digest and is never copied."""
+
+
+@cache
+def sqlite_tables() -> tuple[str, ...]:
+    """What makes the tables in a file, where they are not there: SQLAlchemy puts it into words once."""
+    dialect, statements = sqlite_dialect(), list[str]()
+
+    def keep(made: Any, *_: object, **__: object) -> None:
+        made.if_not_exists = True
+        statements.append(str(made.compile(dialect=dialect)))
+
+    metadata.create_all(create_mock_engine(f"{SQLITE}://", keep), checkfirst=False)
+    return tuple(statements)
 
 
 Compressible = TypeVar("Compressible", bound=BaseModel)

@@ -44,7 +44,7 @@ from ktrial.store.leases import StoredLease, Taking
 from ktrial.store.location import default_location, file_of, shown, url_of
 from ktrial.store.part_files import PartFiles
 from ktrial.store.quick_reader import SCHEMA_VERSION
-from ktrial.store.schema import compressed, metadata, schema_table, studies, to_utc, trials
+from ktrial.store.schema import compressed, metadata, schema_table, sqlite_tables, studies, to_utc, trials
 from ktrial.store.study_rows import (
     ANSWERS,
     KERNEL_DIFFERENCES,
@@ -638,7 +638,10 @@ def _make_tables(engine: Engine) -> Head | None:
     with engine.execution_options(ktrial_writes=True).begin() as connection:
         if postgresql.is_postgresql(connection):
             postgresql.lock_schema(connection)
-        metadata.create_all(connection)
+            metadata.create_all(connection)
+        else:
+            for statement in sqlite_tables():
+                connection.exec_driver_sql(statement)
         fault_point("store: tables made")
         if connection.scalar(select(schema_table.c.version)) is None:
             head = log.begin(connection)

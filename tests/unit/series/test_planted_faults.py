@@ -1,5 +1,6 @@
 """A referee's faults, planted in the stored records of a series: each is found before an answer is given."""
 
+import shutil
 import sqlite3
 import zlib
 from collections.abc import Callable
@@ -39,20 +40,34 @@ BILLION = 10**9
 Change = Callable[[Trial], Trial]
 
 
-@pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store of a series of three patches, all of whose trials have profiles."""
-    monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path / "cache"))
-    differing = CodeDifference(functions=("do_fork",))
-    monkeypatch.setattr("ktrial.series.building.code_difference", lambda _before, _after: differing)
-    with open_store(str(tmp_path / "plain.db")) as store:
-        series_of(tmp_path, store).run()
-    # With profiles coverage chooses fork alone: the trials of that are run, and get their profiles as well.
-    copied(tmp_path / "plain.db", tmp_path / "chosen.db", with_profiles, but=NAME)
-    with open_store(str(tmp_path / "chosen.db")) as store:
-        series_of(tmp_path, store).run()
-    copied(tmp_path / "chosen.db", tmp_path / "x.db", with_profiles)
+    made = tmp_path_factory.mktemp("whole")
+    with pytest.MonkeyPatch.context() as patch:
+        in_place(patch, made)
+        with open_store(str(made / "plain.db")) as store:
+            series_of(made, store).run()
+        # With profiles coverage chooses fork alone: the trials of that are run, and get their profiles too.
+        copied(made / "plain.db", made / "chosen.db", with_profiles, but=NAME)
+        with open_store(str(made / "chosen.db")) as store:
+            series_of(made, store).run()
+        copied(made / "chosen.db", made / "x.db", with_profiles)
+    return made
+
+
+@pytest.fixture
+def place(whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of it, for faults."""
+    shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
+    in_place(monkeypatch, tmp_path)
     return tmp_path
+
+
+def in_place(patch: pytest.MonkeyPatch, place: Path) -> None:
+    patch.setenv("KTRIAL_CACHE", str(place / "cache"))
+    differing = CodeDifference(functions=("do_fork",))
+    patch.setattr("ktrial.series.building.code_difference", lambda _before, _after: differing)
 
 
 def series_of(

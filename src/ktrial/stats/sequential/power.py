@@ -15,6 +15,8 @@ from ktrial.stats.sequential.repeated_intervals import first_claims
 from ktrial.stats.verdict_rules import Claim
 
 STUDIES = 4000
+_FEW_STUDIES = 500
+"""They decide where the share is far from the one that is asked for: by five standard errors."""
 _SEED = 20261121
 _SLACK = 0.02
 """More than the error of a simulated share."""
@@ -78,10 +80,22 @@ def blocks_needed(
     for blocks in _HORIZONS:
         if blocks < fewest_blocks(design.estimand) or _at_most(effect, spread, design, blocks) < share:
             continue
+        simulated = power(effect, spread, design.up_to(blocks), _FEW_STUDIES)
+        if _is_far(_seen(simulated, effect), share) and _seen(simulated, effect) < share:
+            continue
         simulated = power(effect, spread, design.up_to(blocks))
-        if (simulated.right if effect else simulated.equivalent) >= share:
+        if _seen(simulated, effect) >= share:
             return simulated
     return None
+
+
+def _seen(simulated: Power, effect: float) -> float:
+    """The share of right verdicts: the difference in its direction; for effect 0, 'equivalent'."""
+    return simulated.right if effect else simulated.equivalent
+
+
+def _is_far(seen: float, share: float) -> bool:
+    return abs(seen - share) > 5 * math.sqrt(share * (1 - share) / _FEW_STUDIES)
 
 
 def _at_most(effect: float, spread: float, design: SequentialDesign, blocks: int) -> float:
@@ -99,12 +113,17 @@ def smallest_detectable(spread: float, design: SequentialDesign, *, share: float
     By bisection. Where the spread is small against the margin, smaller differences are called equivalent.
     """
     low, high = 0.0, 1.0
-    while power(high, spread, design).right < share and high < 1e3:
+    while not _finds(high, spread, design, share) and high < 1e3:
         high *= 2
     while high - low > 1e-3 * high:
         middle = (low + high) / 2
-        low, high = (low, middle) if power(middle, spread, design).right >= share else (middle, high)
+        low, high = (low, middle) if _finds(middle, spread, design, share) else (middle, high)
     return high
+
+
+def _finds(effect: float, spread: float, design: SequentialDesign, share: float) -> bool:
+    seen = power(effect, spread, design, _FEW_STUDIES).right
+    return (seen if _is_far(seen, share) else power(effect, spread, design).right) >= share
 
 
 # From an A/A study, in which every arm is the same treatment, to what this machine can tell apart.

@@ -182,8 +182,9 @@ def _asymmetry(values: Array, location: Array) -> Array:
     else:
         with np.errstate(invalid="ignore"):
             sums = centred[..., :, None] + centred[..., None, :]
-            sums = np.where(np.abs(sums) <= _ROUNDING, 0.0, np.sign(sums))
-        shares = 0.5 + np.nan_to_num(sums).mean(axis=-1) / 2
+        # What is no number lies neither above nor below.
+        above = np.count_nonzero(sums > _ROUNDING, axis=-1)
+        shares = 0.5 + (above - np.count_nonzero(sums < -_ROUNDING, axis=-1)) / blocks / 2
     variance = shares.var(axis=-1) * blocks / max(blocks - 1, 1)
     return np.asarray(np.sqrt(np.maximum(variance / _OF_SYMMETRY, 1.0)))
 
