@@ -46,7 +46,8 @@ def tuned(tmp_path: Path, *more: str) -> str:
 
 @ROOT_ONLY
 def test_tune_warns_before_it_runs_a_command_as_root_and_not_where_a_user_is_named(tmp_path: Path) -> None:
-    assert "warning: id runs as root" in tuned(tmp_path)
-    assert "--user nobody" in tuned(tmp_path)
+    warned = tuned(tmp_path)
+    assert "warning: id runs as root" in warned
+    assert "--user nobody" in warned
     assert "warning" not in tuned(tmp_path, "--user", "nobody")
     assert "warning" not in tuned(tmp_path, "--user", "root")

@@ -4,6 +4,7 @@ import io
 
 import pytest
 from rich.console import Console
+from tests.support.runs_of_tests import at_night
 
 from ktrial.cli.render.recommendation import across_answer, print_across, print_recommendation
 from ktrial.cli.render.screen import LINES
@@ -83,8 +84,8 @@ def a_change(agreement: Agreement, number: int, machines: int) -> Across:
     )
 
 
-@pytest.mark.parametrize("width", [60, 80, 120])
-@pytest.mark.parametrize(("kernels", "workloads"), [(1, 1), (4, 3), (40, 1), (40, 60), (4, 60)])
+@pytest.mark.parametrize("width", [60, at_night(80), 120])
+@pytest.mark.parametrize(("kernels", "workloads"), [(1, 1), (4, 3), (40, 1), (40, 60), at_night(4, 60)])
 def test_a_recommendation_has_its_answer_last(kernels: int, workloads: int, width: int) -> None:
     console, whole = screen(width), screen(width)
     print_recommendation(a_recommendation(kernels, workloads), console)

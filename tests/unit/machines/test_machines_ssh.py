@@ -230,7 +230,7 @@ def test_a_value_that_the_kernel_refuses_is_the_step_s_failure(machine: SshMachi
 def is_put_back(before: str) -> bool:
     until = time.monotonic() + PATIENCE
     while value() != before and time.monotonic() < until:
-        time.sleep(0.05)
+        time.sleep(0.5)
     return value() == before
 
 
