@@ -18,6 +18,7 @@ from tests.support import databases
 from tests.support.databases import BACKENDS, POSTGRESQL, Backend, Server, a_file
 from tests.support.homes import OwnHome
 from tests.support.runs_of_tests import (
+    MOST_BY_DAY,
     NIGHTLY,
     TIMES_AT_NIGHT,
     InOrder,
@@ -42,7 +43,7 @@ ASKED_FOR = {"nightly": ("--nightly",), "slow": ("--slow", "--nightly")}
 
 # For each change the same examples every time: who sees a failure has caused it, and sees it again. At night
 # there are other ones each time, and many more; one that fails is kept in .hypothesis and tried first.
-settings.register_profile("ci", deadline=None, derandomize=True)
+settings.register_profile("ci", deadline=None, derandomize=True, max_examples=MOST_BY_DAY)
 settings.register_profile(NIGHTLY, deadline=None, max_examples=100 * TIMES_AT_NIGHT)
 
 

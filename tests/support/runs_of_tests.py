@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from importlib import metadata
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import pytest
 from _pytest.mark import ParameterSet
@@ -31,6 +31,9 @@ NIGHTLY = "nightly"
 
 
 TIMES_AT_NIGHT = 20
+MOST_BY_DAY = 50
+"""Examples for each change: what a change breaks, a few of them show; rare ones are the night's."""
+_Value = TypeVar("_Value")
 
 
 def is_night() -> bool:
@@ -38,9 +41,14 @@ def is_night() -> bool:
     return settings.get_current_profile_name() == NIGHTLY
 
 
+def by_night(many: _Value, few: _Value) -> _Value:
+    """`many` at night, `few` for each change: how often something is simulated, or what may be said of it."""
+    return many if is_night() else few
+
+
 def examples(for_each_change: int) -> int:
     """How many examples hypothesis draws, in the profile that conftest.py has chosen."""
-    return for_each_change * (TIMES_AT_NIGHT if is_night() else 1)
+    return by_night(for_each_change * TIMES_AT_NIGHT, min(for_each_change, MOST_BY_DAY))
 
 
 def at_night(*values: object) -> ParameterSet:

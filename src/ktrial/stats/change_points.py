@@ -509,5 +509,5 @@ def p_value(z: Array, length: int) -> Array:
 
 
 def _density(x: Array | np.float64) -> Array:
-    """Of the normal distribution. That of scipy.stats checks so much that searches took four times as long."""
+    """Of the normal distribution. With that of scipy.stats searches take four times as long."""
     return np.asarray(np.exp(-(x**2) / 2.0) / np.sqrt(2 * np.pi))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from tests.support.making import DESIGN, SECONDS
-from tests.support.runs_of_tests import at_night
+from tests.support.runs_of_tests import at_night, by_night
 
 from ktrial.stats.sequential.design import BlockedMetric
 from ktrial.stats.sequential.power import blocks_needed, calibrate, power, ratio_spread, smallest_detectable
@@ -22,10 +22,11 @@ def test_how_many_blocks_one_percent_needs(sd: float, blocks: int) -> None:
 
 
 def test_the_smallest_detectable_effect_is_detected_and_half_of_it_is_not() -> None:
-    spread = ratio_spread(0.02)
-    smallest = smallest_detectable(spread, DESIGN)
-    assert power(1.02 * smallest, spread, DESIGN).right >= 0.95
-    assert power(smallest / 2, spread, DESIGN).right < 0.8
+    spread, design = ratio_spread(0.02), DESIGN.up_to(by_night(60, 20))
+    smallest = smallest_detectable(spread, design)
+    assert power(1.02 * smallest, spread, design).right >= 0.95
+    assert power(0.98 * smallest, spread, design).right < 0.95
+    assert power(smallest / 2, spread, design).right < 0.8
 
 
 def test_a_hopeless_spread_needs_more_blocks_than_make_sense() -> None:

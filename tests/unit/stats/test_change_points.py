@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from tests.support.noise_models import MEMORY, NEAR, noise, with_steps
 from tests.support.noisy_series import KINDS, share_placed
-from tests.support.runs_of_tests import at_night
+from tests.support.runs_of_tests import at_night, by_night
 
 from ktrial.analysis.history.change_points import steps
 from ktrial.model.history import ChangeKind
 from ktrial.stats.change_points import largest, p_of_any, p_value, shifts, shifts_of_all, wanders
 from ktrial.stats.sequential.familywise import holm
 
-SERIES, POINTS = 200, 100
+SERIES, POINTS = by_night(200, 80), 100
 
 
 @pytest.mark.parametrize("phi", [*MEMORY.values(), 0.9])

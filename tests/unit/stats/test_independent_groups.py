@@ -9,8 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from statsmodels.stats.oneway import anova_oneway
-from tests.support.runs_of_tests import examples
+from tests.support.runs_of_tests import by_night, examples
 
 from ktrial.analysis.imported_results import AnalysisOptions, analyse
 from ktrial.model.comparison import Estimand, Verdict
@@ -53,7 +52,21 @@ def scattered(*groups: list[float]) -> bool:
 
 @given(st.lists(RUNS, min_size=2, max_size=4))
 @settings(max_examples=examples(30))
+def test_both_analyses_of_variance_agree_with_scipy(groups: list[list[float]]) -> None:
+    assume(scattered(*groups))
+    of_groups = [moments(group(str(at), values)) for at, values in enumerate(groups)]
+    for anova, equal in ((one_way(of_groups), True), (welch(of_groups), False)):
+        oracle = stats.f_oneway(*groups, equal_var=equal)
+        assert anova.f == pytest.approx(oracle.statistic, rel=1e-6, abs=1e-9)
+        assert anova.p == pytest.approx(oracle.pvalue, rel=1e-5, abs=1e-12)
+
+
+@pytest.mark.nightly  # statsmodels takes three seconds to load
+@given(st.lists(RUNS, min_size=2, max_size=4))
+@settings(max_examples=examples(30))
 def test_both_analyses_of_variance_agree_with_statsmodels(groups: list[list[float]]) -> None:
+    from statsmodels.stats.oneway import anova_oneway
+
     assume(scattered(*groups))
     of_groups = [moments(group(str(at), values)) for at, values in enumerate(groups)]
     for anova, options in ((one_way(of_groups), "equal"), (welch(of_groups), "unequal")):
@@ -65,11 +78,11 @@ def test_both_analyses_of_variance_agree_with_statsmodels(groups: list[list[floa
 
 def test_games_howell_agrees_with_scipy() -> None:
     rng = np.random.default_rng(1)
-    groups = [rng.normal(100 + at, 1 + at, 4 + at) for at in range(4)]
+    groups = [rng.normal(100 + at, 1 + at, 4 + at) for at in range(by_night(4, 3))]
     oracle = stats.tukey_hsd(*groups, equal_var=False)
     interval = oracle.confidence_interval(0.95)
     of_groups = [moments(group(str(at), list(values))) for at, values in enumerate(groups)]
-    for pair in (games_howell(*pair, 4) for pair in combinations(of_groups[::-1], 2)):
+    for pair in (games_howell(*pair, len(groups)) for pair in combinations(of_groups[::-1], 2)):
         family_, second = int(pair.group), int(pair.against)
         assert pair.difference == pytest.approx(oracle.statistic[family_, second])
         assert pair.p == pytest.approx(oracle.pvalue[family_, second], abs=1e-6)
@@ -92,10 +105,11 @@ def test_the_intervals_of_standard_deviations_hold_together() -> None:
     """Of three groups at 90 %: all three in at least 90 of 100 studies, and not in nearly all."""
     rng = np.random.default_rng(3)
     held = 0
-    for _ in range(2000):
+    studies, error = by_night((2000, 0.02), (400, 0.04))
+    for _ in range(studies):
         intervals = [sd_interval(moments(group("g", list(rng.normal(50, 2, 5)))), 3, 0.9) for _ in range(3)]
         held += all(low < 2 < high for low, high in intervals)
-    assert held / 2000 == pytest.approx(0.9, abs=0.02)
+    assert held / studies == pytest.approx(0.9, abs=error)
 
 
 def test_the_interval_of_a_mean_is_student_s() -> None:
@@ -294,7 +308,7 @@ def test_rounding_hides_less_and_less_of_values_that_scatter_over_more_steps() -
 @pytest.mark.parametrize("share", [0.0, 0.05, 0.1])
 def test_rare_spikes_in_one_group_make_no_difference_of_typical_runs(share: float) -> None:
     """Of forty runs a group; Welch's t alone finds one in 42 % where one run in ten takes a tenth longer."""
-    rng, studies, differing = np.random.default_rng(1), 400, 0
+    rng, studies, differing = np.random.default_rng(1), by_night(400, 150), 0
     for _ in range(studies):
         logs = 0.01 * rng.standard_normal((2, 40))
         logs[1] += math.log(1.1) * (rng.random(40) < share)
@@ -327,7 +341,7 @@ def test_means_of_skewed_runs_are_as_sure_as_those_of_others(
     treated: Callable[[np.random.Generator], np.ndarray], truth: float
 ) -> None:
     """Of Welch's interval alone 6.5 % of these miss the truth, nearly all of them below it."""
-    rng, missed, studies = np.random.default_rng(47), 0, 600
+    rng, missed, studies = np.random.default_rng(47), 0, by_night(600, 200)
     for _ in range(studies):
         baseline = group("a", (1 + 0.01 * rng.standard_normal(30)).tolist())
         said = ratio(baseline, group("b", treated(rng).tolist()), 0.95, Estimand.TOTAL)

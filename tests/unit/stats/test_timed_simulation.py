@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 from tests.support.noise_models import MODELS
 from tests.support.rival_rules import SLOTS, ktrial, log_ratios, phoronix, plain_t, ten_runs_and_welch
+from tests.support.runs_of_tests import at_night, by_night
 
 from ktrial.stats.sequential.boundaries import LOOKS
 from ktrial.stats.sequential.design import SequentialDesign
 from ktrial.stats.sequential.repeated_intervals import first_claims
 from ktrial.stats.verdict_rules import Claim
 
-STUDIES = 2000
-MOST_FALSE = 0.055
+STUDIES = by_night(2000, 800)
+MOST_FALSE = by_night(0.055, 0.0625)
 LEAST_POWER = 0.95
 ONE_PERCENT_MORE = math.log(1.01)
 DESIGN = SequentialDesign(margin=0.01)
@@ -22,7 +23,7 @@ DIFFERENCES_ONLY = SequentialDesign(margin=1e-9)
 OPEN_ENDED = SequentialDesign(margin=0.01, open_ended=True)
 
 
-SEEDS = [1, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in (2, 3))]
+SEEDS = [1, at_night(2), at_night(3)]
 HARD = ["ratios alike, φ 0.2", "ratios alike, φ 0.4", "ratios alike, φ 0.6", "frequent spikes in one arm"]
 """Of which a plain t test says that they differ, though they do not."""
 
@@ -106,7 +107,7 @@ def test_with_normal_noise_so_much_of_the_error_is_spent(independent: bool, leas
     assert least < ktrial(noise, 0.0, rng, design).found_a_difference <= 0.05
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("sign", [1, -1])
 def test_an_effect_of_one_percent_is_found_where_a_trial_scatters_by_one_percent(
     seed: int, sign: int
@@ -135,7 +136,7 @@ def test_the_larger_number_always_wins() -> None:
 @pytest.mark.parametrize("name", ["drifting", "boot-level variance", "linear trend"])
 def test_ten_runs_after_ten_runs_find_what_is_not_there(name: str) -> None:
     rng = np.random.default_rng(8)
-    assert ten_runs_and_welch(MODELS[name](rng, STUDIES, SLOTS), 0.0).found_a_difference > 0.3
+    assert ten_runs_and_welch(MODELS[name](rng, 2000, SLOTS), 0.0).found_a_difference > 0.3
 
 
 def test_ten_runs_and_welch_are_right_where_noise_is_independent() -> None:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from tests.support.making import a_study, a_trial, planned
 from tests.support.noise_models import MODELS
 from tests.support.report_records import a_record
-from tests.support.runs_of_tests import at_night
+from tests.support.runs_of_tests import at_night, by_night
 
 from ktrial import report
 from ktrial.analysis.answer import variability_answer
@@ -117,44 +117,47 @@ def arms_of(name: str, rng: np.random.Generator, blocks: int) -> tuple[Array, Ar
 @pytest.mark.parametrize("name", [*MODELS, *SKEWED])
 def test_kernels_that_scatter_alike_are_seldom_told_apart(name: str, blocks: int) -> None:
     rng = np.random.default_rng(len(name) + blocks)
-    studies = 200
+    studies = by_night(200, 60)
     alarms = 0
     for _ in range(studies):
         arms = [arms_of(name, rng, blocks) for _ in range(4)]
         pairs = [pair(1000 * np.exp(below), 1000 * np.exp(above)) for below, above in arms]
         alarms += bool(variability(pairs, MARGIN))
-    assert alarms / studies <= 0.05 + 0.025
+    assert alarms / studies <= 0.05 + by_night(0.025, 0.05)
 
 
 @pytest.mark.parametrize("perturbations", [3, 5, 8])
 def test_perturbations_that_move_both_alike_are_no_finding(perturbations: int) -> None:
     rng = np.random.default_rng(perturbations)
     alarms = 0
-    for _ in range(1000):
+    studies = by_night(1000, 300)
+    for _ in range(studies):
         arms = np.exp(0.03 * rng.standard_normal((4, 2, perturbations)))
         alarms += bool(variability([pair(arm[0], arm[1], Mode.EXACT_PLUGIN) for arm in arms], MARGIN))
-    assert alarms / 1000 <= 0.05 + 0.014
+    assert alarms / studies <= 0.05 + by_night(0.014, 0.025)
 
 
 def test_a_kernel_that_scatters_four_times_as_much_is_found() -> None:
     rng = np.random.default_rng(7)
     hits = 0
-    for _ in range(100):
+    studies = by_night(100, 40)
+    for _ in range(studies):
         below, above = (np.exp(wide * rng.standard_normal(20)) for wide in (0.01, 0.04))
         hits += [finding.scatter for finding in findings(below, above) if not finding.modes] == [
             Scatter.WIDER
         ]
-    assert hits / 100 >= 0.9
+    assert hits / studies >= 0.9
 
 
 def test_two_modes_six_deviations_apart_are_found() -> None:
     rng = np.random.default_rng(8)
     hits = 0
-    for _ in range(100):
+    studies = by_night(100, 40)
+    for _ in range(studies):
         below = np.exp(0.01 * rng.standard_normal(40))
         above = np.exp(0.06 * (rng.random(40) < 0.5) + 0.01 * rng.standard_normal(40))
         hits += any(finding.scatter is Scatter.TWO_MODES for finding in findings(below, above))
-    assert hits / 100 >= 0.8
+    assert hits / studies >= 0.8
 
 
 def test_the_test_of_the_spread_does_not_depend_on_which_arm_is_the_baseline() -> None:
