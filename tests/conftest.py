@@ -37,6 +37,7 @@ from xdist.remote import Producer
 from xdist.scheduler import Scheduling
 
 from ktrial.installation import CACHE
+from ktrial.store import sqlite
 
 ASKED_FOR = {"nightly": ("--nightly",), "slow": ("--slow", "--nightly")}
 """Marker → the options of which one has to be given."""
@@ -93,6 +94,23 @@ def pytest_collection() -> Generator[None, object, object]:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling | None:
     return InOrder(config, log) if config.getoption("dist") == "loadfile" else None
+
+
+AS_USERS_HAVE_IT = sqlite.SYNCHRONOUS
+
+
+@pytest.fixture(scope="session", autouse=True)
+def not_to_the_disk() -> Iterator[None]:
+    """Tests kill processes and cut no power: to wait for the disk was half of the time of their stores."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sqlite, "SYNCHRONOUS", "OFF")
+        yield
+
+
+@pytest.fixture
+def to_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a test of what a store does for users."""
+    monkeypatch.setattr(sqlite, "SYNCHRONOUS", AS_USERS_HAVE_IT)
 
 
 @pytest.fixture(scope="session")

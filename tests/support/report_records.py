@@ -4,7 +4,9 @@
 are made up in their proportion.
 """
 
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import cache
 
 from tests.support.making import a_sample, a_study
 from tests.support.profiles import with_calls
@@ -82,6 +84,22 @@ def a_value(workload: str, kernel: str, number: int) -> float:
         sign = -1 if FIVE.index(kernel) % 2 else 1
         return round(figure * (1 + 0.012 * number * sign), 1)
     return round(figure * (1 + 0.0002 * number), 1)
+
+
+class Records(Mapping[str, StudyRecord]):
+    """By name; each is made when it is asked for, and once."""
+
+    def __init__(self, made_by: Mapping[str, Callable[[], StudyRecord]]) -> None:
+        self.made_by = {name: cache(make) for name, make in made_by.items()}
+
+    def __getitem__(self, name: str) -> StudyRecord:
+        return self.made_by[name]()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.made_by)
+
+    def __len__(self) -> int:
+        return len(self.made_by)
 
 
 def provenance(kernel: str) -> Provenance:

@@ -38,6 +38,8 @@ _PRIMARY_CODE = 0xFF
 
 
 _ALMOST_FULL_BYTES = 1 << 20
+SYNCHRONOUS = "FULL"
+"""In WAL mode NORMAL survives SIGKILL, but not power loss: a commit could be undone."""
 
 
 _LOCK = re.compile(r"^\d+: \S+ +\S+ +WRITE +(\d+) +([0-9a-f]+):([0-9a-f]+):(\d+) ")
@@ -58,8 +60,7 @@ def _on_connect(connection: "DBAPIConnection", _entry: "ConnectionPoolEntry") ->
     connection.isolation_level = None
     connection.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
     connection.execute("PRAGMA foreign_keys = ON")
-    # In WAL mode NORMAL survives SIGKILL, but not power loss: a commit could be undone.
-    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute(f"PRAGMA synchronous = {SYNCHRONOUS}")
 
 
 def _on_begin(connection: "Connection") -> None:

@@ -2,6 +2,7 @@
 
 import io
 import re
+from functools import partial
 
 import pytest
 from rich.console import Console
@@ -14,14 +15,16 @@ from ktrial.model.study import StudyRecord
 from ktrial.report.matrix import matrix, matrix_page
 
 MORE, NEXT = "ktrial matrix --study 1 -v", "ktrial matrix --study 1 --html matrix.html"
-RECORDS = {
-    "five kernels, 21 workloads": records.a_matrix(),
-    "counted by function": records.a_counted_matrix(),
-    "two factors": records.a_factorial(),
-    "failures": records.a_study_with_failures(),
-    "12 by 3": with_changes(12, 3),
-    **MADE,
-}
+RECORDS = records.Records(
+    {
+        "five kernels, 21 workloads": records.a_matrix,
+        "counted by function": records.a_counted_matrix,
+        "two factors": records.a_factorial,
+        "failures": records.a_study_with_failures,
+        "12 by 3": partial(with_changes, 12, 3),
+        **MADE.made_by,
+    }
+)
 
 
 def shown(record: StudyRecord, width: int, *, whole: bool = False) -> list[str]:

@@ -2,7 +2,7 @@
 
 import io
 import re
-from functools import cache, partial
+from functools import partial
 
 import pytest
 from rich.console import Console
@@ -19,23 +19,24 @@ from ktrial.model.workload import Mode
 from ktrial.report.provenance import releases, releases_of
 
 MORE = "ktrial show 1 -v"
-RECORDS = {
-    "one treatment": records.a_record(workloads=("fork", "pipe", "nqueens")),
-    "counted by function": records.a_counted_record(),
-    "many workloads": records.a_record(workloads=(*records.MORE, *records.FOUR_MORE)),
-    "four treatments": records.a_matrix(),
-    "four treatments, counted": records.a_counted_matrix(),
-    "failures": records.a_study_with_failures(),
-    "gaps": records.a_study_with_gaps(),
-    "two factors": records.a_factorial(),
-    "hostile": records.a_hostile_record(),
-    "an endless question": records.an_endless_question(),
-    "no comparison": records.a_study_without_comparisons(),
-    "empty": records.an_empty_study(),
-}
+RECORDS = records.Records(
+    {
+        "one treatment": lambda: records.a_record(workloads=("fork", "pipe", "nqueens")),
+        "counted by function": records.a_counted_record,
+        "many workloads": lambda: records.a_record(workloads=(*records.MORE, *records.FOUR_MORE)),
+        "four treatments": records.a_matrix,
+        "four treatments, counted": records.a_counted_matrix,
+        "failures": records.a_study_with_failures,
+        "gaps": records.a_study_with_gaps,
+        "two factors": records.a_factorial,
+        "hostile": records.a_hostile_record,
+        "an endless question": records.an_endless_question,
+        "no comparison": records.a_study_without_comparisons,
+        "empty": records.an_empty_study,
+    }
+)
 
 
-@cache
 def with_changes(treatments: int, workloads: int) -> StudyRecord:
     """So many treatments of so many workloads, made up."""
     names = [f"w{number}" for number in range(workloads)]
@@ -49,11 +50,13 @@ def with_changes(treatments: int, workloads: int) -> StudyRecord:
     return record.model_copy(update={"result": result, "trials": (), "warnings": ()})
 
 
-MADE = {
-    f"{treatments} by {workloads}": partial(with_changes, treatments, workloads)
-    for treatments in (1, 4, 40)
-    for workloads in (1, 60)
-}
+MADE = records.Records(
+    {
+        f"{treatments} by {workloads}": partial(with_changes, treatments, workloads)
+        for treatments in (1, 4, 40)
+        for workloads in (1, 60)
+    }
+)
 
 
 def shown(record: StudyRecord, width: int) -> list[str]:
@@ -68,7 +71,7 @@ def shown(record: StudyRecord, width: int) -> list[str]:
 @pytest.mark.parametrize("width", [60, 80, 120])
 @pytest.mark.parametrize("name", [*RECORDS, *MADE])
 def test_a_result_is_25_lines_and_ends_with_its_answer(name: str, width: int) -> None:
-    record = RECORDS.get(name) or MADE[name]()
+    record = RECORDS.get(name) or MADE[name]
     lines = shown(record, width)
     assert len(lines) <= LINES, "\n".join(lines)
     result = record.result.answer or "There are no numbers yet."
@@ -81,7 +84,7 @@ def test_a_result_is_25_lines_and_ends_with_its_answer(name: str, width: int) ->
 
 
 def test_rows_that_have_no_room_are_counted_and_those_that_changed_most_are_shown() -> None:
-    lines = shown(MADE["1 by 60"](), 80)
+    lines = shown(MADE["1 by 60"], 80)
     rows = [line for line in lines if re.match(r"w\d+ ", line)]
     (left_out,) = [line for line in lines if line.startswith("not shown: ")]
     assert left_out == f"not shown: {60 - len(rows)} more rows: {MORE}"
@@ -97,7 +100,7 @@ def test_below_80_columns_a_row_takes_two_lines() -> None:
 
 
 def test_of_many_treatments_each_has_a_row_with_its_mean_and_what_changed_most() -> None:
-    lines = shown(MADE["4 by 60"](), 80)
+    lines = shown(MADE["4 by 60"], 80)
     assert next(line for line in lines if line.startswith("treatment")).split()[:3] == [
         "treatment",
         "geometric",

@@ -7,6 +7,7 @@ import sys
 import tomllib
 import zipfile
 from collections.abc import Iterator
+from functools import cache
 from hashlib import sha256
 from importlib.machinery import SourceFileLoader
 from importlib.metadata import PackageNotFoundError, requires
@@ -33,6 +34,7 @@ def script(name: str) -> ModuleType:
     return module
 
 
+@cache
 def constraints() -> list[Requirement]:
     lines = CONSTRAINTS.read_text().replace("\\\n", " ").splitlines()
     return [Requirement(line.partition(" --hash=")[0]) for line in lines if not line.startswith("#")]

@@ -58,8 +58,11 @@ def test_a_store_whose_file_is_gone_takes_and_shows_nothing_more(
         store.trials(study)
 
 
-def test_every_connection_survives_sigkill_and_power_loss(store: Store, tmp_path: Path) -> None:
-    with store.transactions.engine.connect() as connection:
+def test_every_connection_survives_sigkill_and_power_loss(to_the_disk: None, tmp_path: Path) -> None:
+    with (
+        open_store(tmp_path / "lasting.db") as store,
+        store.transactions.engine.connect() as connection,
+    ):
         modes = [
             connection.exec_driver_sql(f"PRAGMA {pragma}").scalar()
             for pragma in ("journal_mode", "synchronous", "foreign_keys")
