@@ -107,6 +107,7 @@ def test_the_read_ahead_of_rotating_disks_differs_between_6_12_and_7_2() -> None
     assert default_values(machine, boot_of(kernel_registry.add("debian:7.2"))) == new
 
 
+@pytest.mark.nightly
 def test_a_boot_parameter_that_sets_a_setting_is_seen_there() -> None:
     kernel, machine = kernel_registry.add("debian:6.12"), ExactMachine()
     plain, changed = (

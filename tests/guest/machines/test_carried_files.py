@@ -119,6 +119,7 @@ def test_two_workloads_start_from_one_boot_of_their_kernel(
     assert len(boots) == 1
 
 
+@pytest.mark.nightly
 def test_the_numbers_are_the_same_in_a_new_process_and_on_a_busy_host(
     machine: ExactMachine, kernel: Kernel, frozen: FrozenFiles, tmp_path: Path
 ) -> None:
