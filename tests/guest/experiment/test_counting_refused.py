@@ -367,10 +367,7 @@ WRONGLY_MARKED = {
 
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(name, marks=() if name in {"nested", "no-end"} else pytest.mark.nightly)
-        for name in WRONGLY_MARKED
-    ],
+    [pytest.param(name, marks=() if name == "no-end" else pytest.mark.nightly) for name in WRONGLY_MARKED],
 )
 def test_marks_that_cannot_be_counted_are_an_error(user: User, marking: Path, name: str) -> None:
     does, problem = WRONGLY_MARKED[name]

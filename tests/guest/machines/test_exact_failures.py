@@ -76,6 +76,7 @@ def test_a_panic(name: str, machine: ExactMachine) -> None:
     assert len(console.splitlines()) <= 200
 
 
+@pytest.mark.nightly  # tests/recorded has one for each change
 @pytest.mark.parametrize("name", versions("debian:5.10", "debian:6.1", "debian:7.2"))
 def test_a_panic_at_boot_is_told_with_the_whole_console(name: str, machine: ExactMachine) -> None:
     """No init: the kernel's own words differ between versions. It boots once more, talkative, to tell why."""

@@ -63,7 +63,9 @@ def qemus() -> set[int]:
     return set(qemu_children(os.getpid()))
 
 
-@pytest.mark.parametrize("calls", [False, True], ids=["plain", "calls"])
+@pytest.mark.parametrize(
+    "calls", [pytest.param(False, marks=pytest.mark.nightly, id="plain"), pytest.param(True, id="calls")]
+)
 def test_each_trial_of_one_qemu_counts_what_a_fresh_one_counts(
     machine: ExactMachine, kernel: Kernel, snapshots: Path, *, calls: bool
 ) -> None:
