@@ -59,13 +59,8 @@ class Stretch(NamedTuple):
         return self.content[address - self.start : address - self.start + size]
 
 
-class _Symbol(NamedTuple):
-    name: str
-    address: int
-    size: int
-    kind: int
-    section: int
-    file: str
+_Symbol = tuple[str, int, int, int, int, str]
+"""Name, address, size, kind, section and file."""
 
 
 def _symbols(table: SymbolTableSection) -> Iterator[_Symbol]:
@@ -85,11 +80,14 @@ def _symbols(table: SymbolTableSection) -> Iterator[_Symbol]:
         return names[start:end].decode("utf-8", errors="replace")
 
     named = {row: text(starts[row], ends[row]) for row in np.unique(files).tolist() if row >= 0}
-    columns = (starts, ends, rows["value"], rows["size"], kinds, places, files)
-    for start, end, address, size, kind, place, file in zip(
-        *(column[kept].tolist() for column in columns), strict=True
-    ):
-        yield _Symbol(text(start, end), address, size, kind, place, named.get(file, ""))
+    columns = (rows["value"], rows["size"], kinds, places)
+    bounds_of_names = zip(starts[kept].tolist(), ends[kept].tolist(), strict=True)
+    return zip(
+        [names[start:end].decode("utf-8", errors="replace") for start, end in bounds_of_names],
+        *(column[kept].tolist() for column in columns),
+        [named.get(file, "") for file in files[kept].tolist()],
+        strict=True,
+    )
 
 
 def _ends(names: bytes, starts: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -136,24 +134,28 @@ class CodeImage:
         self._named: list[tuple[int, str]] = []
         for table in elf.iter_sections():
             if isinstance(table, SymbolTableSection):
-                for symbol in _symbols(table):
-                    self._add(symbol, holds_data)
+                self._add(_symbols(table), holds_data)
         self._named.sort()
 
-    def _add(self, symbol: _Symbol, holds_data: list[bool]) -> None:
-        name, address, size, kind, place, file = symbol
-        key = without_numbers(name)
-        self._named.append((address, key))
-        if not size or place == _ABSOLUTE:
-            return
-        if kind == _FUNCTION:
-            objects = self.functions
-        elif kind == _OBJECT and holds_data[place] and not _OF_THE_LINKER.fullmatch(key):
-            objects = self.data
-        else:
-            return
-        section = self._sections.get(place)
-        objects[key].append(CodeObject(address, section.at(address, size) if section else b"", file))
+    def _add(self, symbols: Iterable[_Symbol], holds_data: list[bool]) -> None:
+        functions, data, add_name = self.functions, self.data, self._named.append
+        for name, address, size, kind, place, file in symbols:
+            key = without_numbers(name)
+            add_name((address, key))
+            if not size or place == _ABSOLUTE:
+                continue
+            if kind == _FUNCTION:
+                objects = functions
+            elif kind == _OBJECT and holds_data[place] and not _OF_THE_LINKER.fullmatch(key):
+                objects = data
+            else:
+                continue
+            section = self._sections.get(place)
+            body = b""
+            if section:
+                start = address - section.start
+                body = section.content[start : start + size]
+            objects[key].append(CodeObject(address, body, file))
 
     def copies(self, name: str) -> dict[str, CodeObject]:
         """The functions of this name, by a name of their own: `init_once (inode.c)`, as `copy_of` has it."""

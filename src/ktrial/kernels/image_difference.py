@@ -88,20 +88,24 @@ class _ImagePair:
     def differing(self, before: dict[str, list[CodeObject]], after: dict[str, list[CodeObject]]) -> set[str]:
         """Names that only one of the two has, or whose bodies differ in more than addresses."""
         moved: list[tuple[str, CodeObject, CodeObject]] = []
-        differing = set()
-        for name in before.keys() | after.keys():
-            old, new = before.get(name, []), after.get(name, [])
+        differing = set(before.keys() ^ after.keys())
+        for name, old in before.items():
+            new = after.get(name)
+            if new is None:
+                continue
             if len(old) > 1 or len(new) > 1:
                 # Those of one name lie in the linker's order in both.
                 old, new = sorted(old), sorted(new)
             if len(old) != len(new):
                 differing.add(name)
                 continue
-            pairs = [pair for pair in zip(old, new, strict=True) if pair[0].body != pair[1].body]
-            if any(len(first.body) != len(second.body) for first, second in pairs):
-                differing.add(name)
-            else:
-                moved += [(name, first, second) for first, second in pairs]
+            for first, second in zip(old, new, strict=True):
+                if first.body == second.body:
+                    continue
+                if len(first.body) != len(second.body):
+                    differing.add(name)
+                    break
+                moved.append((name, first, second))
         bodies = [Moved(old.address, old.body, new.address, new.body) for _, old, new in moved]
         plain = only_moved(bodies, self._before.symbols, self._after.symbols).tolist()
         unclear = (first for first, is_plain in zip(moved, plain, strict=True) if not is_plain)
@@ -335,11 +339,12 @@ class _Names:
     """The symbols of both images, with numbers for their names."""
 
     def __init__(self, before: Symbols, after: Symbols) -> None:
-        numbers: dict[str, int] = {}
-        self._images = [
-            (image.addresses, np.array([numbers.setdefault(name, len(numbers)) for name in image.names]))
-            for image in (before, after)
-        ]
+        numbers = {name: number for number, name in enumerate(before.names)}
+        self._images = (
+            (before.addresses, np.array([numbers[name] for name in before.names])),
+            # What only the other image has is like nothing, as is what lies before the first symbol.
+            (after.addresses, np.array([numbers.get(name, -1) for name in after.names])),
+        )
 
     def alike(self, old: NDArray[np.uint64], new: NDArray[np.uint64]) -> NDArray[np.bool_]:
         """Whether addresses lead to the same symbol, and as far behind its beginning."""

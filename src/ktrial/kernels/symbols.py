@@ -34,9 +34,8 @@ _FEWEST_SYMBOLS = 1000
 """Every kernel has tens of thousands; fewer come from a stub or a cut-off text."""
 
 
-@dataclass(frozen=True)
-class Symbol:
-    """One symbol."""
+class Symbol(NamedTuple):
+    """One symbol; a kernel has some 30,000, a distribution's 100,000."""
 
     address: int
     kind: str
