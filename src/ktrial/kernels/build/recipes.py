@@ -160,6 +160,7 @@ class Manifest:
     """What it was made from by changes: of 80,000 files a patch changes few, and only those are looked at."""
     _changes: Mapping[str, str | None] = field(default_factory=dict, compare=False, repr=False)
     _parts: "dict[re.Pattern[str], Manifest]" = field(default_factory=dict, compare=False, repr=False)
+    _compared: "dict[int, tuple[Manifest, set[str]]]" = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
     def digest(self) -> str:
@@ -219,12 +220,27 @@ class Manifest:
 
     def differing(self, previous: "Manifest") -> list[str]:
         """Paths that are not the same in both, sorted."""
-        ours, theirs = self.files, previous.files
-        if (self._root or self) is (previous._root or previous):
-            either = {**self._changes, **previous._changes}
-            return sorted(path for path in either if ours.get(path) != theirs.get(path))
-        changed = [path for path, entry in ours.items() if theirs.get(path) != entry]
-        return sorted([*changed, *(path for path in theirs if path not in ours)])
+        ours, theirs = self._root or self, previous._root or previous
+        either = {*self._changes, *previous._changes}
+        if ours is not theirs:
+            either |= ours._apart_from(theirs)
+        before, after = previous.files, self.files
+        return sorted(path for path in either if after.get(path) != before.get(path))
+
+    def _apart_from(self, other: "Manifest") -> set[str]:
+        """The paths that are not the same in both, worked out once: each build looks at every build tree."""
+        seen, paths = self._compared.get(id(other), (None, set[str]()))
+        if seen is not other:
+            ours, theirs = self.files, other.files
+            paths = {path for path, entry in ours.items() if theirs.get(path) != entry}
+            paths |= theirs.keys() - ours.keys()
+            while len(self._compared) >= _MOST_COMPARED:
+                self._compared.pop(next(iter(self._compared)))
+            self._compared[id(other)] = other, paths
+        return paths
+
+
+_MOST_COMPARED = 8
 
 
 def _line(path: str, entry: str) -> str:
