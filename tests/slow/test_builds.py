@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.guests import boot_of
 from tests.support.real_runs import show
 
 from ktrial.installation import cache_directory
@@ -20,6 +21,8 @@ from ktrial.kernels.build.builds import build, configured, menu_of
 from ktrial.kernels.build.debian_sources import debian_source
 from ktrial.kernels.build.requests import requested
 from ktrial.kernels.errors import OptionNotTaken, PatchNotApplied
+from ktrial.kernels.kallsyms_table import kallsyms_in
+from ktrial.machines.exact import ExactMachine
 from ktrial.model.kernel import Build, Kernel
 
 pytestmark = [pytest.mark.slow, pytest.mark.guest, pytest.mark.timeout(4 * 3600)]
@@ -92,6 +95,15 @@ def test_an_incremental_build_gives_what_a_build_from_nothing_gives(first: tuple
     build(asked(options=["AUTOFS_FS=y"]))
     kernel_registry.remove(kernel.name)
     assert build(asked()).digest == kernel.digest
+
+
+def test_the_symbols_in_its_image_are_those_that_the_booted_kernel_shows(
+    first: tuple[Kernel, float], tmp_path: Path
+) -> None:
+    kernel, _ = first
+    machine = ExactMachine(cache=tmp_path)
+    with machine.instrumented(boot_of(kernel)) as target:
+        assert kallsyms_in(kernel) == target.kallsyms()
 
 
 def test_a_patch_that_changes_a_constant_changes_the_kernel(
