@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.support.program_texts import table
+from tests.support.runs_of_tests import by_night
 
 from ktrial.analysis.imported_results import AnalysisOptions, analyse
 from ktrial.importers import Choices, read_all
@@ -77,7 +78,7 @@ def test_runs_without_an_oddity_are_left_in_peace(values: list[float]) -> None:
 
 def test_normal_runs_are_seldom_called_odd() -> None:
     rng = np.random.default_rng(11)
-    groups = [rng.normal(100, 2, size).tolist() for size in (6, 8, 10, 20) for _ in range(250)]
+    groups = [rng.normal(100, 2, size).tolist() for size in (6, 8, 10, 20) for _ in range(by_night(250, 75))]
     odd = {WarningKind.FAR_BLOCKS, WarningKind.BIMODAL, WarningKind.DRIFT}
     told = sum(any(finding.kind in odd for finding in analysed(values).findings) for values in groups)
     assert told / len(groups) < 0.02

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.making import a_study
+from tests.support.runs_of_tests import at_night
 from tests.support.scripted import ScriptedMachine, ends, scripted_resources
 
 from ktrial.analysis import interim
@@ -98,7 +99,7 @@ class Interrupting(Observer):
             raise RuntimeError("the host is gone")
 
 
-@pytest.mark.parametrize("after", [1, 5, 12, 13])
+@pytest.mark.parametrize("after", [at_night(1), 5, at_night(12), 13])
 def test_an_interrupted_study_ends_as_if_it_had_not_been(tmp_path: Path, after: int) -> None:
     which, answer = study(), noisy(0.015)
     with open_store(tmp_path / "whole.db") as store:

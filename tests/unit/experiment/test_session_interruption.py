@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.making import a_study
+from tests.support.runs_of_tests import at_night
 from tests.support.scripted import ScriptedMachine, number_of, scripted_resources, wait_until
 from tests.support.sessions import Watching, ran
 
@@ -43,7 +44,7 @@ def _after(store: Store, trials: int, act: Callable[[], None]) -> threading.Thre
     return thread
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, at_night(signal.SIGTERM), at_night(signal.SIGHUP)])
 def test_a_signal_ends_the_run_and_the_next_one_goes_on(store: Store, number: signal.Signals) -> None:
     study = a_study(perturbations=50)
     machine, watching = ScriptedMachine(seconds=0.01), Watching()

@@ -9,6 +9,7 @@ from typing import cast
 import numpy as np
 import pytest
 from scipy.stats import binom
+from tests.support.runs_of_tests import by_night
 from tests.support.tuning import GOAL, METRIC
 
 from ktrial.model.comparison import Verdict
@@ -143,13 +144,13 @@ def test_fresh_runs_that_contradict_the_search_are_told_with_both_numbers() -> N
     ],
 )
 def test_a_level_that_moves_between_search_and_confirmation_is_no_gain(later: float) -> None:
-    """60 confirmations of what does nothing, beside a model that believes in a little."""
+    """Many confirmations of what does nothing, beside a model that believes in a little."""
     claimed = 0
-    for seed in range(60):
+    for seed in range(by_night(60, 30)):
         log = log_of(Machine({}, seed=seed, later=later), earlier=8)
         (one,) = confirmed(log, [SMALL], 4, seed, [EarlierEstimate(0.01, 0.015)])
         claimed += one.comparisons[0].verdict in (Verdict.BETTER, Verdict.WORSE)
-    assert claimed <= binom.ppf(0.999, 60, 0.05)
+    assert claimed <= binom.ppf(0.999, by_night(60, 30), 0.05)
 
 
 def test_what_each_brings_is_estimated_with_an_interval() -> None:
@@ -166,10 +167,10 @@ def test_what_each_brings_is_estimated_with_an_interval() -> None:
 def test_a_gain_is_claimed_falsely_of_any_of_three_in_no_more_than_one_of_twenty() -> None:
     three = [SMALL, WHOLE, {"c": "1"}]
     false = 0
-    for seed in range(60):
+    for seed in range(by_night(60, 30)):
         said = confirmed(log_of(Machine({}, seed=seed)), three, 6, seed)
         false += any(one.comparisons[0].verdict in (Verdict.BETTER, Verdict.WORSE) for one in said)
-    assert false <= binom.ppf(0.999, 60, 0.05)
+    assert false <= binom.ppf(0.999, by_night(60, 30), 0.05)
 
 
 def test_a_finalist_of_which_a_run_failed_is_no_answer_and_the_other_is_judged_without_it() -> None:

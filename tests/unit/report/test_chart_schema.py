@@ -11,6 +11,7 @@ from pathlib import Path
 import altair
 import pytest
 from tests.support.report_records import ALL, a_study_with_failures
+from tests.support.runs_of_tests import at_night
 from tests.unit.report.test_report_scaling import a_record as a_scaling_record
 
 from ktrial import report
@@ -25,7 +26,7 @@ SVG = '<svg viewBox="0 0 1 1"></svg>'
 
 @pytest.mark.parametrize(
     ("record", "least"),
-    [(lambda _: a_study_with_failures(), 6), (partial(a_scaling_record, seeds=1), 4)],
+    [at_night(lambda _: a_study_with_failures(), 6), (partial(a_scaling_record, seeds=1), 4)],
 )
 def test_every_chart_of_a_page(
     record: Callable[[Path], StudyRecord], least: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
