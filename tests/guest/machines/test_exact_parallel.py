@@ -117,6 +117,7 @@ def test_plain_boots_repeat_themselves_and_agree_with_restored_ones(
         assert second == pytest.approx(first, rel=bound)
 
 
+@pytest.mark.nightly  # some 20 seconds of CPU time
 def test_counted_by_function_a_trial_is_the_same_and_its_time_adds_up(
     machine: ParallelMachine, kernel: Kernel
 ) -> None:

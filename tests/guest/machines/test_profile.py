@@ -27,6 +27,7 @@ def forks(request: pytest.FixtureRequest) -> tuple[Profile, Profile]:
     return counted(request.param, "fork"), counted("debian:6.12", "fork")
 
 
+@pytest.mark.nightly  # tests/recorded has two kernels explained for each change
 def test_the_functions_sum_to_the_measured_difference(forks: tuple[Profile, Profile]) -> None:
     explanation = explain(*forks)
     # From mark to mark, told apart from the counts by function.
