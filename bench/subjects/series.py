@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
@@ -251,15 +252,20 @@ class Cpu:
 
 def cpu_seconds(action: Callable[[], object]) -> Cpu:
     """CPU seconds of all processes that the action starts."""
+    _wait_for_all()  # what earlier ones have left is not this one's
     before = _of_children()
     action()
     waited_for = _of_children()
-    while True:
-        try:
+    _wait_for_all()
+    after = _of_children()
+    return Cpu(after - before, after - waited_for)
+
+
+def _wait_for_all() -> None:
+    """Until no child is left, nor what became this process' child."""
+    with suppress(ChildProcessError):
+        while True:
             os.waitpid(-1, 0)
-        except ChildProcessError:
-            after = _of_children()
-            return Cpu(after - before, after - waited_for)
 
 
 def _of_children() -> float:
