@@ -10,10 +10,10 @@ from docs.measured.series_result import kept
 from docs.measured.series_rows import plain, row_of
 from docs.measured.wording import prose, table, with_commas
 
-_SERIES = {"cachyos": "CachyOS", "clear": "Clear Linux", "openwrt": "OpenWrt's `hack-6.1`"}
+_SERIES = {"cachyos": "CachyOS", "clear": "Clear Linux", "openwrt": "OpenWrt's `hack-6.1`, as lede has it"}
 _SUMMARY = """
 **{title}**, {count} onto `{base}`, in {workloads}: {states}.{functions} It took {cpu} CPU
-seconds, without the base.{out}
+seconds, without the base{base_cost}.{out}
 """
 _FUNCTIONS = " Of the {all} functions that it changes {executed} ran."
 _OUT = " Left out, as they recompile most of the kernel: {subjects}."
@@ -39,6 +39,7 @@ def _text(measuring: Measuring, name: str) -> str:
         states=", ".join(_states(patches)),
         functions=ran if functions else "",
         cpu=with_commas(result["cpu_seconds"]),
+        base_cost=f" ({with_commas(result['base_cpu_seconds'])})" if result["base_cpu_seconds"] else "",
         out=_OUT.format(subjects="; ".join(f"“{plain(subject)}”" for subject in out)) if out else "",
     )
     rows = [(*row_of(patch), _seconds(patch)) for patch in patches if patch["state"] in _BUILT]
