@@ -132,6 +132,7 @@ class CodeImage:
         self.functions: dict[str, list[CodeObject]] = defaultdict(list)
         self.data: dict[str, list[CodeObject]] = defaultdict(list)
         self._named: list[tuple[int, str]] = []
+        self._variables: dict[int, int] = {}
         for table in elf.iter_sections():
             if isinstance(table, SymbolTableSection):
                 self._add(_symbols(table), holds_data)
@@ -144,6 +145,8 @@ class CodeImage:
             add_name((address, key))
             if not size or place == _ABSOLUTE:
                 continue
+            if kind == _OBJECT:
+                self._variables[address] = max(size, self._variables.get(address, 0))
             if kind == _FUNCTION:
                 objects = functions
             elif kind == _OBJECT and holds_data[place] and not _OF_THE_LINKER.fullmatch(key):
@@ -330,6 +333,12 @@ class CodeImage:
         start = self._addresses[index - 1]
         first = bisect_right(self._addresses, start - 1)
         return frozenset(name for _, name in self._named[first:index]), address - start
+
+    def is_in_variable(self, address: int) -> bool:
+        """Whether it lies in the variable that begins last before it, or at it."""
+        index = bisect_right(self._addresses, address)
+        start = self._addresses[index - 1] if index else address
+        return address < start + self._variables.get(start, 0)
 
     @property
     def named(self) -> Sequence[tuple[int, str]]:

@@ -280,6 +280,34 @@ def test_a_function_whose_warning_moved_in_the_table_is_the_same(tmp_path: Path)
     assert code_difference(first, moved) == CodeDifference()
 
 
+@pytest.mark.parametrize("step", [1, 12])
+def test_a_number_that_looks_like_an_address_in_the_table_of_warnings_is_a_number(
+    step: int, tmp_path: Path
+) -> None:
+    """The limit of mappings, 65,530, is such a number in Debian's 6.1, whose table lies behind its data."""
+    limit = """asm(".pushsection .rodata, \\"a\\"; .globl limit; .type limit, @object; limit: .long {number};"
+        ".size limit, 4; .skip 60; .globl __start___bug_table, __stop___bug_table; __start___bug_table:"
+        ".rept 16; .long pick - .; .long limit - .; .long . - limit; .endr;"
+        "__stop___bug_table: .popsection");"""
+    first, second = (
+        a_kernel_of(tmp_path, str(number), inserted=limit.format(number=number)) for number in (84, 84 + step)
+    )
+    assert code_difference(first, second) == CodeDifference(data=("limit",))
+
+
+@pytest.mark.parametrize(("element", "differing"), [(0, ()), (8, ("last",))])
+def test_an_address_far_inside_a_variable_moves_with_it(
+    element: int, differing: tuple[str, ...], tmp_path: Path
+) -> None:
+    """`mpol_to_str` compares with the end of 272 kB (mm/mempolicy.c, with 1,024 nodes)."""
+    last = """char nodes[100000];
+        __attribute__((noinline)) const void *last(void) {{ return nodes + 99000 + {element}; }}"""
+    first = a_kernel_of(tmp_path, "one", inserted=last.format(element=0))
+    moved = 'asm(".pushsection .bss; .skip 4096; .popsection");' + last.format(element=element)
+    second = a_kernel_of(tmp_path, "other", inserted=MOVED_TEXT + moved)
+    assert code_difference(first, second) == CodeDifference(functions=differing)
+
+
 @pytest.mark.parametrize("change", [("pick - .", "wake - ."), (".word 10, 0x901", ".word 10, 0x903")])
 def test_what_else_a_table_of_warnings_says_does(change: tuple[str, str], tmp_path: Path) -> None:
     first, second = warnings_at(10, 20), warnings_at(10, 20).replace(*change)
