@@ -158,11 +158,15 @@ class _ImagePair:
 
     def _lead_to_the_same(self, old: CodeObject, new: CodeObject, start: int, words: list[int]) -> bool:
         ends = [[side.address + start + 4 + behind for side in (old, new)] for behind in BEHIND]
+        is_code = old.address in self._code
         # Sign-extended, as the code model of the kernel has them; those of one CPU's variables are small.
         for origins in (*ends, (0, 0)):
             leads = [(origin + word) % 2**64 for origin, word in zip(origins, words, strict=True)]
-            # A number of a variable may look like an address in the table, and any change of it like a move.
-            if self._alike(*leads) or (old.address in self._code and self._are_warnings(*leads)):
+            # A variable's number may look like an address, and a change of it like a move: between two
+            # warnings, or among bytes that repeat themselves. Variables refer to texts by eight bytes.
+            if not is_code and self._same_symbol(*leads):
+                return True
+            if is_code and (self._alike(*leads) or self._are_warnings(*leads)):
                 return True
         return False
 

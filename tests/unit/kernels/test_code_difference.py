@@ -280,17 +280,20 @@ def test_a_function_whose_warning_moved_in_the_table_is_the_same(tmp_path: Path)
     assert code_difference(first, moved) == CodeDifference()
 
 
+@pytest.mark.parametrize(
+    "table", [".rept 16; .long pick - .; .long limit - .; .long . - limit; .endr", ".fill 192, 1, 3"]
+)
 @pytest.mark.parametrize("step", [1, 12])
 def test_a_number_that_looks_like_an_address_in_the_table_of_warnings_is_a_number(
-    step: int, tmp_path: Path
+    step: int, table: str, tmp_path: Path
 ) -> None:
     """The limit of mappings, 65,530, is such a number in Debian's 6.1, whose table lies behind its data."""
     limit = """asm(".pushsection .rodata, \\"a\\"; .globl limit; .type limit, @object; limit: .long {number};"
         ".size limit, 4; .skip 60; .globl __start___bug_table, __stop___bug_table; __start___bug_table:"
-        ".rept 16; .long pick - .; .long limit - .; .long . - limit; .endr;"
-        "__stop___bug_table: .popsection");"""
+        "{table}; __stop___bug_table: .popsection");"""
     first, second = (
-        a_kernel_of(tmp_path, str(number), inserted=limit.format(number=number)) for number in (84, 84 + step)
+        a_kernel_of(tmp_path, str(number), inserted=limit.format(number=number, table=table))
+        for number in (84, 84 + step)
     )
     assert code_difference(first, second) == CodeDifference(data=("limit",))
 
