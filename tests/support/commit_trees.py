@@ -11,6 +11,7 @@ from tests.support.scripted import ScriptedMachine, a_kernel, scripted_resources
 from ktrial.experiment.resources import Builder
 from ktrial.experiment.single_kernel import Runs
 from ktrial.kernels import Progress
+from ktrial.kernels.build.recipes import Recipe, keep
 from ktrial.kernels.errors import BuildFailed
 from ktrial.model.base import digest
 from ktrial.model.kernel import Build, Kernel, Origin
@@ -41,7 +42,7 @@ def a_tree(directory: Path, *subjects: str) -> Path:
 
 @dataclass
 class CommitBuilder:
-    """`fork: 1010` costs that; a subject with `broken` does not compile."""
+    """`fork: 1010` costs that; a subject with `broken` does not compile. What was built is on record."""
 
     tree: Path
     built: list[str] = field(default_factory=list)
@@ -56,6 +57,7 @@ class CommitBuilder:
         if "broken" in subject:
             problem = "mm/a.c:1: error: no"
             raise BuildFailed(directory=self.tree, problem=problem, log="build.log")
+        keep(Recipe(build=wanted, fingerprint="", content=""))
         origin = Origin(provider="build", source=wanted.source, build=wanted)
         release = f"6.12-{subject.rpartition(' ')[2]}"
         return a_kernel(wanted.name, release=release, digest=digest(wanted.source), origin=origin)
