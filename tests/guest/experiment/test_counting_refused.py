@@ -100,7 +100,7 @@ def a_study(place: Path, machine: str = "", workload: str = '"syscall"') -> Path
     path = place / "study.toml"
     path.write_text(
         f'perturbations = 1\nworkloads = [{workload}]\n[machine]\nkernel = "{KERNEL}"\n{machine}\n'
-        '[factors.cache_pressure]\nkind = "setting"\ntarget = "vm.vfs_cache_pressure"\nlevels = [100, 10]\n'
+        '[factors.overcommit]\nkind = "setting"\ntarget = "vm.overcommit_memory"\nlevels = [0, 1]\n'
     )
     return path
 
