@@ -50,8 +50,8 @@ def makefile_patch(source: Path, line: str, *, back: bool = False) -> str:
     return kept_patch(source, f"hostile{sha256(text.encode()).hexdigest()[:6]}", text)
 
 
-def asked(source: Path, *patches: str, series: str = "") -> Build:
-    request = requested(str(source), patches=patches, directory=Path("/"))
+def asked(source: Path, *patches: str, series: str = "", config: str = "guest") -> Build:
+    request = requested(str(source), patches=patches, config=config, directory=Path("/"))
     return request.model_copy(update={"series": series})
 
 
@@ -138,6 +138,38 @@ def test_a_patch_of_a_source_that_was_never_built_compiles_that_first(
     assert compiled(cache) == ["fork", "sched", "sched"]
     build(asked(source))
     assert compiled(cache) == ["fork", "sched", "sched"]
+
+
+@pytest.fixture
+def far(tmp_path: Path) -> str:
+    """A configuration with which most files of a kernel would be compiled anew."""
+    path = tmp_path / "far.config"
+    path.write_text("".join(f"CONFIG_FAR_{number}=y\n" for number in range(300)))
+    return str(path)
+
+
+def test_two_configurations_have_a_tree_each_that_patches_begin_from(
+    source: Path, benign: str, far: str, cache: Path
+) -> None:
+    for config in ("guest", far):
+        build(asked(source, config=config))
+    assert compiled(cache) == ["fork", "fork", "sched", "sched"]
+    for config in ("guest", far):
+        build(asked(source, benign, series="them", config=config))
+    assert compiled(cache) == ["fork", "fork", "sched", "sched", "sched", "sched"]
+    assert len(kept_trees()) == 4
+
+
+def test_a_patch_does_not_begin_from_a_tree_of_a_configuration_far_away(
+    source: Path, benign: str, far: str
+) -> None:
+    """It would compile the kernel anew, and so would the next one, of another series."""
+    build(asked(source, config=far))
+    for series, is_first in (("them", True), ("others", False)):
+        messages: list[str] = []
+        build(asked(source, benign, series=series), lambda step, *_: messages.append(step))
+        first = any(message.startswith("first the source without patches") for message in messages)
+        assert first is is_first, series
 
 
 def test_a_patch_that_mends_a_source_that_does_not_compile_is_built(source: Path) -> None:

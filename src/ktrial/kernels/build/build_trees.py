@@ -50,8 +50,10 @@ MOST_BYTES = 20 << 30
 """What all of them may hold together, products only: files of the source are links."""
 _AWAITED = timedelta(days=1)
 """So long a tree whose build was interrupted is kept for just that build, while there is room."""
-_MANY_OPTIONS, _MOST_OPTIONS = 200, 2000
-"""With more differences, a new tree is better: with ccache, which has what the old one holds; and without."""
+_MANY_OPTIONS = 200
+"""With more differences most files are compiled anew. A tree of its own leaves the old one as it is: who builds
+for two configurations compiles each once, and the copies for strangers' patches begin with the right one.
+"""
 _MANY_FILES = 3000
 """With more differences than that, hardly anything of a tree can be used again."""
 
@@ -375,7 +377,7 @@ def distance(need: Need, tree: BuildTree) -> tuple[int, int] | None:
     if record.awaited(datetime.now(UTC)):
         return None
     options = differing_options(tree.config(), need.config)
-    if options > (_MANY_OPTIONS if need.domain == OWN and shutil.which("ccache") else _MOST_OPTIONS):
+    if options > _MANY_OPTIONS:
         return None
     if record.source == need.source.manifest.digest:
         return 1, options
