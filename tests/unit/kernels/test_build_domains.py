@@ -165,8 +165,9 @@ def test_a_patch_does_not_begin_from_a_tree_of_a_configuration_far_away(
 ) -> None:
     """It would compile the kernel anew, and so would the next one, of another series."""
     build(asked(source, config=far))
+    messages: list[str] = []
     for series, is_first in (("them", True), ("others", False)):
-        messages: list[str] = []
+        messages.clear()
         build(asked(source, benign, series=series), lambda step, *_: messages.append(step))
         first = any(message.startswith("first the source without patches") for message in messages)
         assert first is is_first, series

@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.support.fake_builds import a_buildable_source
+from tests.support.fake_builds import a_buildable_source, has_what_builds_need
 
 from ktrial.kernels.build.builds import build, configured, job_of
 from ktrial.kernels.build.requests import check_tools, check_tools_of, requested
@@ -138,7 +138,25 @@ def test_a_kernel_of_llvm_is_another_one_and_says_so(
     kernel = build(other)
     assert kernel.origin.compiler == "clang version 16.0.6, ld.lld version 16.0.6"
     (flags,) = (tmp_path / "cache/trees").glob("*/source/build/flags")
-    assert {"LLVM=1", "CC=clang"} <= set(flags.read_text().replace("ccache ", "").split())
+    assert {"LLVM=1", "CC=clang"} <= set(flags.read_text().split())
+
+
+def test_commands_are_those_without_ccache_where_it_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else kbuild compiles all of a tree anew once ccache is installed, or is gone."""
+    ccache = tmp_path / "bin/ccache"
+    ccache.parent.mkdir()
+    ccache.write_text("#!/bin/sh\n")
+    ccache.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{ccache.parent}:{os.environ['PATH']}")
+    has_what_builds_need(monkeypatch, tmp_path / "host")
+    build(requested(str(a_buildable_source(tmp_path / "linux")), directory=tmp_path))
+    (tree,) = (tmp_path / "cache/trees").glob("*/source/build")
+    assert "CC=gcc" in (tree / "flags").read_text().split()
+    (path,) = [line for line in (tree / "environment").read_text().splitlines() if line.startswith("PATH=")]
+    first = Path(path.removeprefix("PATH=").partition(":")[0])
+    assert (first / "gcc").readlink() == ccache
 
 
 def test_llvm_that_is_not_here_is_named_with_its_packages_before_anything(bare: Path, tmp_path: Path) -> None:

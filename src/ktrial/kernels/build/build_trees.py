@@ -51,9 +51,8 @@ MOST_BYTES = 20 << 30
 _AWAITED = timedelta(days=1)
 """So long a tree whose build was interrupted is kept for just that build, while there is room."""
 _MANY_OPTIONS = 200
-"""With more differences most files are compiled anew. A tree of its own leaves the old one as it is: who builds
-for two configurations compiles each once, and the copies for strangers' patches begin with the right one.
-"""
+"""With more differences most files are compiled anew, and a new tree leaves the old one as it is: two
+configurations are compiled once each, and copies for strangers' patches begin with the right one."""
 _MANY_FILES = 3000
 """With more differences than that, hardly anything of a tree can be used again."""
 

@@ -209,17 +209,18 @@ class Make:
     def _watched(self, command: list[str], inherited: int, *readers: Callable[[str], object]) -> int:
         """Run the command, in the sandbox where there is one, and return its status."""
         self.build.mkdir(parents=True, exist_ok=True)
+        environment = self.environment | {"PATH": self._path(os.environ.get("PATH", os.defpath))}
         confinement = self.confinement(self.build, *self.also_writable)
         if confinement is None:
             if setpriv := shutil.which("setpriv"):
                 # If ktrial is killed, make must not go on in a directory that the next ktrial uses.
                 command = [setpriv, "--pdeathsig", "TERM", *command]
             self.spent.add(None)
-            return _watched(command, self.environment, inherited, None, *readers)
-        confined = confinement.command(sandbox.until_closed(command), self.environment)
+            return _watched(command, environment, inherited, None, *readers)
+        confined = confinement.command(sandbox.until_closed(command), environment)
         with control_group() as group, sandbox.ending_pipe() as ends:
             try:
-                status = _watched(group.command(confined), self.environment, inherited, ends, *readers)
+                status = _watched(group.command(confined), environment, inherited, ends, *readers)
             finally:
                 self.spent.add(group.cpu_seconds)
             if status and group.ran_out_of_memory:
@@ -286,11 +287,33 @@ class Make:
         more = advice_on(problem, compiler_of(self.variables).shown, self.tree.version)
         return BuildFailed(**facts, hint="; ".join(filter(None, (hint, more))))
 
+    @property
+    def _compilers(self) -> dict[str, str]:
+        host = self.variables.get("HOSTCC") or ("clang" if self.variables.get("LLVM") == "1" else "gcc")
+        return {"CC": compiler_of(self.variables).cc, "HOSTCC": host}
+
+    def _path(self, path: str) -> str:
+        """PATH, after a directory in which the compilers' names lead to ccache, where that is installed.
+
+        kbuild compiles a file anew when its command is another one. So the command names the compiler alone:
+        what was compiled without ccache need not be again once it is installed, nor on a host without it.
+        """
+        ccache = shutil.which("ccache")
+        if ccache is None:
+            return path
+        programs = self.home / "through-ccache"
+        programs.mkdir(parents=True, exist_ok=True)
+        for name in set(self._compilers.values()):
+            if _IN_PATH.fullmatch(name) and not (programs / name).is_symlink():
+                (programs / name).symlink_to(ccache)
+        return os.pathsep.join((str(self.seen(programs)), path))
+
     def _command(self, *arguments: str) -> list[str]:
         through = "ccache " if shutil.which("ccache") else ""
-        compiler = compiler_of(self.variables).cc
-        host = self.variables.get("HOSTCC") or ("clang" if self.variables.get("LLVM") == "1" else "gcc")
-        compilers = {"CC": f"{through}{compiler}", "HOSTCC": f"{through}{host}"}
+        compilers = {
+            name: command if _IN_PATH.fullmatch(command) else f"{through}{command}"
+            for name, command in self._compilers.items()
+        }
         fixed = [f"{name}={value}" for name, value in {**self.variables, **compilers}.items()]
         fixed += ["ARCH=x86_64", f"O={self.seen(self.build)}"]
         tree = self.seen(self.tree.directory)
@@ -298,6 +321,8 @@ class Make:
 
 
 _TOLD_WITHOUT: set[str] = set()
+_IN_PATH = re.compile(r"[\w.+-]+")
+"""A compiler that is looked for in PATH: without its place, and without options."""
 
 
 class _BeyondLimit(Exception):
