@@ -205,6 +205,24 @@ def test_the_oldest_tree_goes_and_one_in_use_stays(
     assert {tree.kernel for tree in kept_trees()} == {flags[0].name, flags[2].name}
 
 
+def test_ones_own_tree_stays_where_a_strangers_build_was_interrupted(
+    source: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stranger's is copied from it in seconds; what it begins from takes as long as a kernel takes."""
+    monkeypatch.setattr(build_trees, "MOST_TREES", 2)
+    patch = tmp_path / "p.patch"
+    patch.write_text(a_patch(source, "sched", "slice = 3", "slice = 5"))
+    own, strangers = asked(source), asked(source, patches=[str(patch)])
+    for spec in (own, strangers):
+        build(spec)
+    for tree in map(BuildTree, cache.glob("trees/*/")):
+        if (record := tree.record()) and record.kernel == strangers.name:
+            tree.keep_record(record.model_copy(update={"finished": False}))
+    another = asked(source, make={"KCFLAGS": "-DA"})
+    build(another)
+    assert {tree.kernel for tree in kept_trees()} == {own.name, another.name}
+
+
 def test_a_kernel_that_was_removed_is_built_again_by_its_name(source: Path, tmp_path: Path) -> None:
     patch = tmp_path / "p.patch"
     patch.write_text(a_patch(source, "sched", "slice = 3", "slice = 5"))

@@ -441,13 +441,13 @@ def _remove(*paths: Path) -> None:
 
 
 def _age_key(tree: BuildTree) -> tuple[bool, bool, bool, datetime]:
-    """What was never whole goes first, then strangers', then the oldest; what an interrupted build may want,
-    last.
+    """What was never whole goes first, then strangers', then the oldest; of each, what an interrupted build
+    may want, last: a stranger's is copied again in seconds, while one's own would be compiled from nothing.
     """
     record = tree.record()
     if record is None:
         return False, False, False, datetime.min.replace(tzinfo=UTC)
-    return True, record.awaited(datetime.now(UTC)), record.domain == OWN, record.used
+    return True, record.domain == OWN, record.awaited(datetime.now(UTC)), record.used
 
 
 def _trees() -> list[BuildTree]:
