@@ -37,6 +37,9 @@ _TAB, _LEVEL = 9, 1
 """Of the bytes below 32 the first that texts have, and the one before a message's level (KERN_SOH)."""
 
 
+_MAP = 0xFFFFFFFF80000000
+"""__START_KERNEL_map (arch/x86/include/asm/page_64_types.h): where physical address 0 would be there."""
+
 UNNAMED = "constants without a name"
 
 
@@ -168,7 +171,7 @@ class _ImagePair:
                 return True
             if is_code and (self._alike(*leads) or self._are_warnings(*leads)):
                 return True
-        return False
+        return is_code and self._are_physical(*words)
 
     @cached_property
     def _code(self) -> frozenset[int]:
@@ -238,6 +241,13 @@ class _ImagePair:
         if _WARNINGS[0] not in names & other_names:
             return False
         return any(not offset % size and not other_offset % size for size in _ENTRY_SIZES)
+
+    def _are_physical(self, old: int, new: int) -> bool:
+        """Whether both are a symbol's physical address, or the byte before it: clang adds up the constants of
+        `__pa_symbol(_end) - 1` (`setup_arch`).
+        """
+        at = [[_MAP + word + behind for word in (old, new)] for behind in (0, 1)]
+        return min(old, new) > 0 and any(self._same_symbol(*addresses) for addresses in at)
 
     def _jump_alike(self, old: int, new: int) -> bool:
         """Whether tables of jumps begin there, as a `switch` has them, that lead to the same places.

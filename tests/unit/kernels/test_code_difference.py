@@ -311,6 +311,21 @@ def test_an_address_far_inside_a_variable_moves_with_it(
     assert code_difference(first, second) == CodeDifference(functions=differing)
 
 
+@pytest.mark.parametrize(("behind", "differing"), [(0, ()), (-1, ()), (16, ("place",))])
+def test_a_physical_address_moves_with_its_symbol(
+    behind: int, differing: tuple[str, ...], tmp_path: Path
+) -> None:
+    """`lea __pa_symbol(_end) - 1` in `setup_arch`, as clang has it; 16 behind another symbol begins."""
+    place = """asm(".pushsection .text; .skip {skipped}; .globl place; .type place, @function;"
+        "place: lea wake + {behind} - 0xffffffff80000000(%rax), %rdx; ret; .size place, . - place;"
+        ".popsection");"""
+    first, second = (
+        a_kernel_of(tmp_path, name, inserted=place.format(skipped=skipped, behind=where))
+        for name, skipped, where in (("one", 0, min(behind, 0)), ("other", 4096, behind))
+    )
+    assert code_difference(first, second) == CodeDifference(functions=differing)
+
+
 @pytest.mark.parametrize("change", [("pick - .", "wake - ."), (".word 10, 0x901", ".word 10, 0x903")])
 def test_what_else_a_table_of_warnings_says_does(change: tuple[str, str], tmp_path: Path) -> None:
     first, second = warnings_at(10, 20), warnings_at(10, 20).replace(*change)
