@@ -296,9 +296,9 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return directories
 
 
-def answer_of(place: Path, config: str) -> dict[str, Any]:
+def answer_of(place: Path, config: str, *options: str) -> dict[str, Any]:
     """What the command says of the branch there, as JSON. What was measured before is in its store."""
-    done = run(place, "--quilt", "q", "--config", config, "--rebuild", "0", "--json")
+    done = run(place, "--quilt", "q", "--config", config, "--rebuild", "0", "--json", *options)
     assert done.returncode in {0, 1, 125}, done.stderr
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer
@@ -313,6 +313,11 @@ def is_compiled(area: str, config: str, kind: str) -> bool:
 @pytest.mark.parametrize("area", BRANCHES)
 def test_each_patch_has_the_line_that_it_should_have(area: str, config: str, places: dict[str, Path]) -> None:
     check_lines(area, config, answer_of(places[area], config)["patches"])
+
+
+def test_a_branch_that_clang_compiles_has_the_same_lines(places: dict[str, Path]) -> None:
+    answer = answer_of(places["fs"], GUEST, "--make", "LLVM=1", "--workload", FS.workload)
+    check_lines("fs", GUEST, answer["patches"])
 
 
 @pytest.mark.parametrize("area", BRANCHES)
