@@ -322,7 +322,7 @@ def test_a_branch_that_clang_compiles_has_the_same_lines(places: dict[str, Path]
 
 @pytest.mark.parametrize("area", BRANCHES)
 def test_what_one_configuration_compiles_alone_is_told(area: str, places: dict[str, Path]) -> None:
-    both = answer_of(places[area], f"{GUEST},{DEBIAN}")
+    both = answer_of(places[area], f"{GUEST},{DEBIAN}", "--workload", BRANCHES[area].workload)
     for config, answer in both["configurations"].items():
         check_lines(area, config, answer["patches"])
     assert (f"Only in {DEBIAN} patches" in both["compiled_in_one"]) == (area == "security")
