@@ -349,12 +349,22 @@ class SeriesResult:
 
     @property
     def decision(self) -> Decision:
-        """Of the whole: beyond where one patch is or all together are; else undecided, or not run."""
+        """Of the whole: beyond where one patch is or all together are; else undecided, or not run.
+
+        Not executed where no function that a patch changes ran: then it cannot tell.
+        """
         present = {cell.decision for cell in (*self.cells, *self.totals)}
         for decision in (Decision.BEYOND, Decision.UNDECIDED):
             if decision in present:
                 return decision
-        return Decision.NOT_RUN if self.broken else Decision.WITHIN
+        if self.broken:
+            return Decision.NOT_RUN
+        return Decision.NOT_EXECUTED if self.is_idle else Decision.WITHIN
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether patches were measured, and none of the functions that they change ran."""
+        return bool(self.cells) and all(cell.is_idle for cell in self.cells)
 
 
 def _values(metric: CheckedMetric) -> str:

@@ -176,7 +176,8 @@ def answer(result: SeriesResult) -> str:
             more = f" and {len(beyond) - 6} more" if len(beyond) > 6 else ""
             return f"Beyond the limit: {where}{more}{_inside_in_its_own(result)}; by {_by(result)}."
         case Decision.NOT_RUN:
-            return f"Not all of it ran: {_not_run(result)}. What ran is within the limit."
+            rest = f"Of the rest {_idle(result)}" if result.is_idle else "What ran is within the limit"
+            return f"Not all of it ran: {_not_run(result)}. {rest}."
         case Decision.UNDECIDED:
             cells = (*result.cells, *result.totals)
             names = {cell.workload for cell in cells if cell.decision is result.decision}
@@ -188,12 +189,16 @@ def answer(result: SeriesResult) -> str:
                 f"{start}Undecided: {', '.join(sorted(names))}: a larger --max or more --perturbations may "
                 f"decide.{broken}"
             )
-        case _ if result.cells and all(cell.is_idle for cell in result.cells):
-            labels = ", ".join(use.label for use in result.measurement.workloads)
-            return f"Not executed: no function that a patch changes ran in {labels}: its cost is not known."
+        case Decision.NOT_EXECUTED:
+            return f"Not executed: {_idle(result)}."
         case _:
             inside = _inside_in_its_own(result)
             return f"Within the limit, each patch and all together{inside}, by {_by(result)}."
+
+
+def _idle(result: SeriesResult) -> str:
+    labels = ", ".join(use.label for use in result.measurement.workloads)
+    return f"no function that a patch changes ran in {labels}: its cost is not known"
 
 
 def _not_run(result: SeriesResult) -> str:

@@ -195,8 +195,12 @@ def test_a_dry_run_says_what_does_not_apply(
         (("--git", ".", "--quilt", "q", *ONTO), "--git goes with BASE..TIP"),
         (("--quilt", "nowhere", *ONTO), "there is no such directory"),
         (("--quilt", "q", *ONTO, *FORK, "--max", "much"), "much"),
-        (("--quilt", "q", *ONTO, *FORK, "--max", "pipe=1%"), "the workloads are fork"),
+        (("--quilt", "q", *ONTO, "--max", "much"), "much"),
+        (("--quilt", "q", *ONTO, "--max", "much", "--dry-run"), "much"),
+        (("--quilt", "q", *ONTO, *FORK, "--max", "pipe=1%"), "pipe is none of the workloads, fork"),
         (("--quilt", "q", *ONTO, "--text", "no/where.txt"), "no/where.txt"),
+        (("--quilt", "q", *ONTO, "frok"), "frok"),
+        (("q/cost-fork-20.patch", "q/cost-fork-20.patch", *ONTO), "several files of patches were given"),
         (("--quilt", "q", *ONTO, *FORK, "--route", "--cpus", "2"), "--route compares one CPU with several"),
     ],
 )
@@ -228,6 +232,8 @@ def test_a_file_of_patches_may_stand_where_commits_do(ktrial: CommandLine, tmp_p
     alone = ktrial("series", "q/cost-fork-2.patch", "fork", *ONTO, "--dry-run")
     assert (alone.status, "1 patch onto debian:linux-source-6.1" in alone.output) == (0, True)
     assert "1 patch onto" in ktrial("series", "q", "fork", *ONTO, "--dry-run").output
+    above = f"../{tmp_path.name}/q/cost-fork-2.patch"
+    assert "1 patch onto" in ktrial("series", above, "fork", *ONTO, "--dry-run").output
 
 
 def test_mails_that_name_their_base_commit_need_no_onto(ktrial: CommandLine, tmp_path: Path) -> None:

@@ -159,6 +159,10 @@ def test_what_has_the_image_of_a_kernel_that_boots_is_not_booted(tmp_path: Path)
 
 def test_what_is_undecided_comes_before_what_did_not_run(tmp_path: Path) -> None:
     result = run(tmp_path, "cost-fork-3", "broken")
+    idle = replace(result, cells=tuple(replace(cell, is_idle=True) for cell in result.cells))
+    assert answer_of(idle).startswith(
+        "Not all of it ran: patch 2 does not build. Of the rest no function that"
+    )
     undecided = [
         replace(cell, checked=(replace(cell.checked[0], decision=Decision.UNDECIDED),))
         for cell in result.cells
@@ -653,7 +657,9 @@ def test_a_patch_of_which_nothing_ran_is_not_inside_the_margin(tmp_path: Path) -
     assert "≈" not in text
     assert "∅ not executed" in text
     assert "not executed: no function that it changes ran in " in text
+    assert (result.decision, idle.decision) == (Decision.WITHIN, Decision.NOT_EXECUTED)
     assert answer_of(idle).startswith("Not executed: no function that a patch changes ran in ")
+    assert as_json(idle, "x")["decision"] == "not-executed"
     assert "∅ not executed" in series_page(idle, "x")
     some = replace(result, cells=(*idle.cells[:1], *result.cells[1:]))
     assert "inside the margin in all workloads; no function that it changes ran in " in " ".join(

@@ -122,9 +122,9 @@ def series(
     workloads, ktrial takes the built-in ones that run what the series changes. Interrupted, the same command
     goes on where it was. --config guest,debian:6.12 shows both configurations side by side.
 
-    Exit codes: 0 within --max (+1%), each patch and all together; 1 beyond; 125 if a patch does not apply,
-    build or boot, or nothing can be decided; 2 for a mistake on the command line; 128 or more for a problem
-    that says nothing about the series.
+    Exit codes: 0 within --max (+1%), each patch and all together, or nothing that they change ran; 1 beyond;
+    125 if a patch does not apply, build or boot, or nothing can be decided; 2 for a mistake on the command
+    line; 128 or more for a problem that says nothing about the series.
     """
     from ktrial.cli.running.series import MeasuredSeries, as_json, print_series
     from ktrial.report.patch_series import as_text
@@ -196,15 +196,23 @@ def _show_pair(
 def _with_arguments(options: SeriesOptions) -> SeriesOptions:
     """The options with the commits, or the file of patches, and the workloads that the arguments name.
 
-    Raises BadUsage.
+    Raises BadUsage, SeriesNotChosen.
     """
+    from ktrial.series.errors import SeriesNotChosen
+
     first, *others = options.arguments or [""]
     named = first if first and not is_workload(first) else None
     words = others if named else options.arguments
-    place = Path(named).expanduser() if named and ".." not in named else None
-    if place and place.is_file() and options.mbox is None:  # a patch, or mails
+    place = Path(named).expanduser() if named else Path()
+    is_given = options.mbox is not None or options.quilt is not None
+    if named and is_given and ".." not in named and not place.exists():
+        words, named = options.arguments, None  # a workload's name, misspelt
+    elif named and place.is_file() and options.mbox is None:  # a patch, or mails
+        if any(Path(other).is_file() for other in others):
+            hint = "cat them in their order into one: cat 1.patch 2.patch > all.mbx; or --quilt DIR"
+            raise SeriesNotChosen("several files of patches were given", hint=hint)
         options, named = replace(options, mbox=place), None
-    elif place and (place / "series").is_file() and options.quilt is None:
+    elif named and (place / "series").is_file() and options.quilt is None:
         options, named = replace(options, quilt=place), None
     workloads = named_by(words).with_options((), options.workload).only_workloads("a series has its own")
     return replace(options, commits=named, workload=list(workloads) or None)

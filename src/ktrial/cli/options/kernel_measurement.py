@@ -179,19 +179,24 @@ def limits(texts: list[str], uses: "tuple[WorkloadUse, ...]") -> dict[str, float
     common = DEFAULT_LIMIT
     by_workload: dict[str, float] = {}
     for text in texts:
-        match = _LIMIT.fullmatch(text.strip())
-        try:
-            size = notation.margin(match["size"] if match else text)
-        except ValueError as error:
-            raise _bad_limit(text, str(error).replace("a margin", "a limit")) from None
-        workload = match["workload"] if match else None
+        workload, size = limit_of(text)
         if workload is None:
             common = size
         elif workload in labels:
             by_workload[workload] = size
         else:
-            raise _bad_limit(text, f"the workloads are {', '.join(labels)}")
+            raise _bad_limit(text, f"{workload} is none of the workloads, {', '.join(labels)}")
     return {label: by_workload.get(label, common) for label in labels}
+
+
+def limit_of(text: str) -> tuple[str | None, float]:
+    """The workload that a limit is for, None for all, and its size. Raises AnalysisUsageError."""
+    match = _LIMIT.fullmatch(text.strip())
+    try:
+        size = notation.margin(match["size"] if match else text)
+    except ValueError as error:
+        raise _bad_limit(text, str(error).replace("a margin", "a limit")) from None
+    return (match["workload"] if match else None), size
 
 
 def _bad_limit(text: str, problem: str) -> AnalysisUsageError:

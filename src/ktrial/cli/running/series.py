@@ -267,6 +267,8 @@ class MeasuredSeries:
         # A mistake is told before anything is built.
         candidates, measured = self._candidates(), self._measurement()
         touched = [path for patch in self.series.patches for path in patch.paths]
+        for text in options.maximum or []:
+            kernel_measurement.limit_of(text)
         if measured.workloads:
             limits(measured.workloads)
         plain_run = SeriesRun(
