@@ -379,20 +379,29 @@ def _tables(result: SeriesResult) -> Iterator[str]:
     ran = {cell.workload for cell in cells if not cell.is_idle}
     if result.totals and (inside := [name for name in quiet if name in ran]):
         yield _paragraph(f"Inside the margin at every step: {', '.join(inside)}.")
-    if any(cell.is_idle for cell in cells):
+    idle = {cell.number for cell in cells if cell.is_idle}
+    silent = idle - {cell.number for cell in result.cells if not cell.is_idle}
+    if any(cell.is_idle and (cell.workload in names or cell.number in silent) for cell in cells):
         yield _paragraph(f"{_NOT_EXECUTED}: no function that the patch changes ran: its cost is not known.")
 
 
 def _table(result: SeriesResult, names: Sequence[str]) -> Iterator[str]:
+    width = _width(names)
     if names:
-        yield " " * (4 + _SUBJECT) + "".join(f"{shortened(name, _CELL - 1):>{_CELL}}" for name in names)
+        yield " " * (4 + _SUBJECT) + "".join(f"{shortened(name, width - 1):>{width}}" for name in names)
     for step in result.steps[1:]:
         assert step.patch is not None, "only the base has none"
         begin = f"{step.number:>3} {beginning(one_line(step.patch.subject), _SUBJECT - 1):<{_SUBJECT}}"
         yield (begin + _row(result, step, names)).rstrip()
     if names:
         cells = (next(cell for cell in result.totals if cell.workload == name) for name in names)
-        yield f"    {'base to tip':<{_SUBJECT}}" + "".join(f"{cell_text(cell):>{_CELL}}" for cell in cells)
+        yield f"    {'base to tip':<{_SUBJECT}}" + "".join(f"{cell_text(cell):>{width}}" for cell in cells)
+
+
+def _width(names: Sequence[str]) -> int:
+    """Of a column, so that their names are whole where there is room for them."""
+    wanted = max((len(name) + 1 for name in names), default=0)
+    return max(_CELL, min(wanted, _CELLS * _CELL // max(1, len(names))))
 
 
 def _row(result: SeriesResult, step: Step, names: Sequence[str]) -> str:
@@ -401,7 +410,7 @@ def _row(result: SeriesResult, step: Step, names: Sequence[str]) -> str:
         text = quiet if quiet and not step.only_moves else state_text(step)
         return f" {beginning(text, _CELLS * _CELL - 1)}"
     cells = (result.cell(step.number, name) for name in names)
-    return "".join(f"{cell_text(cell) if cell else _NONE:>{_CELL}}" for cell in cells)
+    return "".join(f"{cell_text(cell) if cell else _NONE:>{_width(names)}}" for cell in cells)
 
 
 def cell_text(cell: SeriesCell) -> str:

@@ -63,7 +63,8 @@ def _table_row(result: SeriesResult, step: Step, names: list[str]) -> Row:
     subject = one_line(step.patch.subject)
     measured = [cell for cell in result.cells if cell.number == step.number]
     if step.is_own and not step.only_moves:
-        state = quiet_text(measured) if measured and all(cell.is_idle for cell in measured) else ""
+        says_nothing = not names or all(cell.is_idle for cell in measured)
+        state = quiet_text(measured) if says_nothing else ""
     else:
         state = state_text(step)
     cells = (result.cell(step.number, name) for name in names)

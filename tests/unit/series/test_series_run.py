@@ -648,6 +648,34 @@ def test_a_change_beside_which_nothing_of_the_patch_ran_says_so(tmp_path: Path) 
     assert line.startswith(f"fork, patch 1, +5.00%: {words}")
 
 
+def test_a_name_is_whole_where_there_is_room_for_it(tmp_path: Path) -> None:
+    result = run(tmp_path, "cost-fork-50")
+    named = replace(
+        result,
+        measurement=replace(result.measurement, workloads=(WorkloadUse(name="tour-memory"),)),
+        cells=tuple(
+            replace(cell, workload="tour-memory") for cell in result.cells if cell.workload == "fork"
+        ),
+        totals=tuple(
+            replace(cell, workload="tour-memory") for cell in result.totals if cell.workload == "fork"
+        ),
+    )
+    table = as_text(named, "x").partition("base to tip")[0].splitlines()
+    heading, row = next(pair for pair in pairwise(table) if pair[0].strip() == "tour-memory")
+    assert len(heading) == len(row), "right under it"
+
+
+def test_the_sign_for_what_did_not_run_is_explained_where_it_stands(tmp_path: Path) -> None:
+    result = run(tmp_path, "cost-fork-50")
+    others = [replace(cell, is_idle=cell.workload != "fork") for cell in result.cells]
+    assert "∅" not in as_text(replace(result, cells=tuple(others)), "x")
+
+
+def test_a_patch_that_moves_no_number_is_inside_the_margin_in_markdown(tmp_path: Path) -> None:
+    (row,) = (line for line in as_markdown(run(tmp_path, "cost-fork-0"), "x").splitlines() if "| 1 |" in line)
+    assert row.split(" | ")[2].startswith("≈")
+
+
 def test_a_patch_of_which_nothing_ran_is_not_inside_the_margin(tmp_path: Path) -> None:
     """A row of `≈` would say that it costs nothing; no workload could tell."""
     result = run(tmp_path, "cost-fork-0")
