@@ -125,10 +125,13 @@ def _executed(result: SeriesResult) -> str:
     by = "no workload that was measured" if result.executed_elsewhere else "no workload"
     if result.asked:
         by = "none of the workloads that were asked for"
+    more = f"{_elsewhere(result)}{_ways(result)}"
+    if len(changed) == 1:
+        return f"The one function that this series changes, {_named(idle)}, is executed by {by}.{more}"
     are = "is" if len(idle) == 1 else "are"
     return (
         f"{len(idle)} of the {_functions(len(changed))} that this series changes {are} executed by {by}: "
-        f"{_named(idle)}.{_elsewhere(result)}{_ways(result)}"
+        f"{_named(idle)}.{more}"
     )
 
 

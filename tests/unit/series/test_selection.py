@@ -189,6 +189,7 @@ def test_how_to_run_what_did_not_run_is_said() -> None:
         (("a", "b"), {"a"}, {"b"}, "no workload: b. The boot executes it, and is not measured."),
         (("a", "b", "c"), {"a"}, {"b", "c"}, "The boot executes all of them, and is not measured."),
         (("a", "b"), {"a"}, set(), "is executed by no workload: b."),
+        (("a",), set(), set(), "The one function that this series changes, a, is executed by no workload."),
         (("a", "b"), {"a", "b"}, {"b"}, "All 2 functions that this series changes are executed by"),
     ],
 )
