@@ -60,7 +60,7 @@ def test_it_brings_guests_studies_pages_and_the_licence(installed: Path, tmp_pat
 
 def test_it_shows_a_bundle(installed: Path, tmp_path: Path) -> None:
     shown = ran(installed / "ktrial", "show", ROOT / "docs/notebooks/quick.zip", cwd=tmp_path)
-    assert "fork by 14.8" in shown
+    assert "fork               100,281      115,122  +14.80 %" in shown
 
 
 def test_twine_has_nothing_to_say(installed: Path, wheel: Path) -> None:
